@@ -1,0 +1,1 @@
+"""Makes the Takoform protocol of `host` run on one machine, with workerd processes and SQLite."""

@@ -1,0 +1,1 @@
+"""Drives workerd: processes, channels, the runner pool and the code that runs inside isolates."""
