@@ -1,1 +1,1 @@
-"""Makes the Takoform protocol of `host` run on one machine, with workerd processes and SQLite."""
+"""The machine beneath the protocol: workerd processes, the SQLite stores, the edges. May import `host`."""
