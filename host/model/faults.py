@@ -1,0 +1,88 @@
+"""Named points between two durable writes at which a test can make the process die or a call fail.
+
+Owns the names and what is armed. Knows nothing of who reaches a point; an unarmed point costs a dictionary look-up.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+_registered: dict[str, str] = {}
+
+
+def register(name: str, meaning: str) -> str:
+    """Declare a point at import time: `meaning` says what lies before and after it. Returns the name."""
+    if _registered.setdefault(name, meaning) != meaning:
+        raise ValueError(f"fault point {name!r} is declared twice")
+    return name
+
+
+def registered() -> Mapping[str, str]:
+    """Every declared point and its meaning, in order of name."""
+    return dict(sorted(_registered.items()))
+
+
+class FaultAction(StrEnum):
+    KILL = "kill"
+    ERROR = "error"
+
+
+class InjectedFault(RuntimeError):
+    """The failure an armed point raises."""
+
+
+class UnknownFaultPoint(ValueError):
+    """A name that no code has declared."""
+
+
+@dataclass(slots=True)
+class _Armed:
+    action: FaultAction
+    remaining: int
+
+
+def _kill_self() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class FaultPoints:
+    """What is armed in one host."""
+
+    def __init__(self, kill: Callable[[], None] = _kill_self) -> None:
+        self._kill = kill
+        self._armed: dict[str, _Armed] = {}
+
+    @classmethod
+    def none(cls) -> "FaultPoints":
+        """Nothing armed."""
+        return cls()
+
+    def arm(self, name: str, nth: int = 1, action: FaultAction = FaultAction.KILL) -> None:
+        """Act when `name` is reached for the `nth` time from now. Raises `UnknownFaultPoint`, `ValueError`."""
+        if name not in _registered:
+            raise UnknownFaultPoint(f"no fault point is called {name!r}")
+        if nth < 1:
+            raise ValueError("nth counts from 1")
+        self._armed[name] = _Armed(action, nth)
+
+    def disarm(self) -> None:
+        self._armed.clear()
+
+    def reach(self, name: str) -> None:
+        """Called where the point lies; returns unless this is the armed occasion. Raises `InjectedFault`."""
+        if not self._armed or (armed := self._armed.get(name)) is None:
+            return
+        armed.remaining -= 1
+        if armed.remaining > 0:
+            return
+        del self._armed[name]
+        match armed.action:
+            case FaultAction.KILL:
+                self._kill()
+            case FaultAction.ERROR:
+                raise InjectedFault(f"fault injected at {name}")
+            case other:
+                assert_never(other)

@@ -1,0 +1,108 @@
+"""One SQLite file: a writer that commits in groups and a reader on snapshots, each in a thread of its own."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiosqlite
+import apsw
+
+from host.sqlite.connection import check_json_rules, connect, run_whole
+from host.sqlite.errors import DatabaseError
+from host.sqlite.group import Failed, Work, run_group, run_read
+from host.sqlite.migration import migrate
+from host.sqlite.transaction import Transaction
+
+T = TypeVar("T")
+
+_LARGEST_GROUP = 256
+
+
+class Database:
+    """Durable units of work over one file. Open with `Database.open`, use from one event loop."""
+
+    def __init__(self, path: Path, writer: aiosqlite.Connection, reader: aiosqlite.Connection) -> None:
+        self.path = path
+        self._writer = writer
+        self._reader = reader
+        self._queue: deque[tuple[Work, asyncio.Future[Any]]] = deque()
+        self._wake = asyncio.Event()
+        self._is_closing = False
+        self._committer = asyncio.create_task(self._commit_groups(), name=f"commit {path.name}")
+
+    @classmethod
+    async def open(cls, path: Path, *, application_id: int, migrations: Sequence[str]) -> "Database":
+        """Open or make the file at the newest schema. Raises `DatabaseError` subclasses; a refused file is untouched."""
+        writer = await connect(path, read_only=False)
+        try:
+
+            def prepare(connection: apsw.Connection) -> None:
+                check_json_rules(connection)
+                migrate(connection, path, application_id, migrations)
+
+            await run_whole(writer, prepare)
+            reader = await connect(path, read_only=True)
+        except BaseException:
+            await writer.close()
+            raise
+        return cls(path, writer, reader)
+
+    def submit(self, work: Callable[[Transaction], T]) -> "asyncio.Future[T]":
+        """Queue a unit of work at once, in order of the calls; the future ends when the commit has returned.
+
+        A unit may run twice (see `run_group`) and must have no effect outside the database.
+        """
+        if self._is_closing:
+            raise DatabaseError(f"{self.path} is closed")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.append((work, future))
+        self._wake.set()
+        return future
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run a unit of work and return its value once it is durable. What it raises is raised here.
+
+        A cancelled caller leaves the unit queued: it is committed all the same.
+        """
+        return await asyncio.shield(self.submit(work))
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on a snapshot of the committed state; it sees every write that was awaited before."""
+        value: T = await run_whole(self._reader, lambda connection: run_read(connection, work))
+        return value
+
+    async def close(self) -> None:
+        """Commit what is queued, then close the file."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        self._wake.set()
+        await self._committer
+        await self._reader.close()
+        await self._writer.close()
+
+    async def _commit_groups(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._queue:
+                await self._commit_one_group()
+            if self._is_closing:
+                return
+
+    async def _commit_one_group(self) -> None:
+        members = [self._queue.popleft() for _ in range(min(len(self._queue), _LARGEST_GROUP))]
+        works = [work for work, _ in members]
+        try:
+            results = await run_whole(self._writer, lambda connection: run_group(connection, works))
+        except Exception as error:
+            results = [Failed(error) for _ in members]
+        for (_, future), result in zip(members, results, strict=True):
+            if future.done():
+                continue
+            if isinstance(result, Failed):
+                future.set_exception(result.error)
+            else:
+                future.set_result(result.value)
