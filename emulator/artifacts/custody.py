@@ -1,0 +1,95 @@
+"""Custody of content-addressed bytes: the ArtifactPort of this host. Serves what is held, never the network."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from emulator.artifacts import rows
+from emulator.artifacts.files import MAX_ARTIFACT_BYTES, ContentFiles
+from host.ports import ArtifactRefused, ArtifactSource, HeldArtifact
+from host.sqlite import Database
+
+HELD_URL_PREFIX = "https://held.takohost.invalid/sha256/"
+
+
+def held_url(digest: str) -> str:
+    """The spelling of an artifact that has no place but this host."""
+    return HELD_URL_PREFIX + digest
+
+
+class ArtifactCustody:
+    """Files and rows together. A row never names bytes that are not durable; a file without a row is swept.
+
+    The lock keeps an upload and a release of one digest apart between their file and row halves; one host
+    owns a state directory, so a lock of this process is enough.
+    """
+
+    def __init__(self, database: Database, files: ContentFiles) -> None:
+        self._database = database
+        self._files = files
+        self._pairing = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, database: Database, folder: Path) -> "ArtifactCustody":
+        """Open `<state>/artifacts`, sweeping what a killed process left between file and row."""
+        custody = cls(database, ContentFiles(folder))
+        await asyncio.to_thread(custody._files.prepare)
+        await custody._sweep()
+        return custody
+
+    async def put(self, principal: str, digest: str, stream: AsyncIterator[bytes]) -> HeldArtifact:
+        """Take an upload for `principal`, at most 128 MiB. Raises `ArtifactTooLarge`, `DigestMismatch`."""
+        incoming = await self._files.receive(digest, stream, MAX_ARTIFACT_BYTES)
+        size_bytes = incoming.size_bytes
+        try:
+            async with self._pairing:
+                await asyncio.to_thread(incoming.keep)
+                await self._database.write(lambda t: rows.grant(t, principal, digest, size_bytes))
+        finally:
+            incoming.discard()
+        return HeldArtifact(digest, size_bytes)
+
+    async def withdraw(self, principal: str, digest: str) -> bool:
+        """Take an upload back; bytes that nobody else holds go. Says whether there was one."""
+        async with self._pairing:
+            was_there = await self._database.write(lambda t: rows.revoke(t, principal, digest))
+            await self._drop_unheld()
+        return was_there
+
+    async def hold(
+        self, principal: str, holder_uid: str, source: ArtifactSource, max_bytes: int
+    ) -> HeldArtifact:
+        """Any url whose digest the principal holds is served from here (WB-06). Raises `ArtifactRefused`."""
+        digest = source.sha256
+        async with self._pairing:
+            size_bytes = await self._database.read(lambda t: rows.size_for(t, principal, digest))
+            if size_bytes is None:
+                raise ArtifactRefused(
+                    f"sha256 {digest} is not held for this principal, and this host does not fetch from the "
+                    f"network yet: PUT it to /v1/artifacts/sha256/{digest} on the management listener"
+                )
+            if size_bytes > max_bytes:
+                raise ArtifactRefused(f"sha256 {digest} has {size_bytes} bytes, more than {max_bytes}")
+            await self._files.measure(digest)
+            await self._database.write(lambda t: rows.hold(t, holder_uid, digest, principal))
+        return HeldArtifact(digest, size_bytes)
+
+    async def read(self, sha256: str) -> bytes:
+        """The held bytes, verified again. Raises `ArtifactRefused` when they are gone or damaged (WB-11)."""
+        return await self._files.read(sha256)
+
+    async def release(self, holder_uid: str) -> None:
+        """Give up the holds of one Resource (WB-08)."""
+        async with self._pairing:
+            await self._database.write(lambda t: rows.release(t, holder_uid))
+            await self._drop_unheld()
+
+    async def _drop_unheld(self) -> None:
+        dropped = await self._database.write(rows.drop_unheld)
+        for digest in dropped:
+            await asyncio.to_thread(self._files.remove, digest)
+
+    async def _sweep(self) -> None:
+        present = await asyncio.to_thread(lambda: tuple(self._files.digests()))
+        for digest in await self._database.read(lambda t: rows.unknown_among(t, present)):
+            await asyncio.to_thread(self._files.remove, digest)

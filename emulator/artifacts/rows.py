@@ -1,0 +1,79 @@
+"""Rows of held artifacts: sizes, grants to principals, holds of Resources. Knows no file."""
+
+from collections.abc import Iterable
+
+from host.sqlite import Transaction
+
+SCHEMA = """
+CREATE TABLE artifact_contents (
+    digest TEXT PRIMARY KEY,
+    size_bytes INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE artifact_grants (
+    principal TEXT NOT NULL,
+    digest TEXT NOT NULL REFERENCES artifact_contents (digest),
+    PRIMARY KEY (principal, digest)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE artifact_holds (
+    holder_uid TEXT NOT NULL,
+    digest TEXT NOT NULL REFERENCES artifact_contents (digest),
+    principal TEXT NOT NULL,
+    PRIMARY KEY (holder_uid, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX artifact_grants_by_digest ON artifact_grants (digest);
+CREATE INDEX artifact_holds_by_digest ON artifact_holds (digest, principal);
+"""
+
+_DROP_UNHELD = """
+DELETE FROM artifact_contents
+WHERE NOT EXISTS (SELECT 1 FROM artifact_grants g WHERE g.digest = artifact_contents.digest)
+    AND NOT EXISTS (SELECT 1 FROM artifact_holds h WHERE h.digest = artifact_contents.digest)
+RETURNING digest
+"""
+
+
+def grant(transaction: Transaction, principal: str, digest: str, size_bytes: int) -> None:
+    """The principal has shown these bytes and may use them."""
+    transaction.execute("INSERT OR IGNORE INTO artifact_contents VALUES (?, ?)", (digest, size_bytes))
+    transaction.execute("INSERT OR IGNORE INTO artifact_grants VALUES (?, ?)", (principal, digest))
+
+
+def revoke(transaction: Transaction, principal: str, digest: str) -> bool:
+    """Take an upload back; says whether there was one."""
+    transaction.execute("DELETE FROM artifact_grants WHERE principal = ? AND digest = ?", (principal, digest))
+    return transaction.changes > 0
+
+
+def size_for(transaction: Transaction, principal: str, digest: str) -> int | None:
+    """Size in bytes when `principal` holds `digest` by an upload or through a Resource, else None."""
+    found = transaction.execute(
+        """
+        SELECT size_bytes FROM artifact_contents c WHERE c.digest = ?1 AND (
+            EXISTS (SELECT 1 FROM artifact_grants g WHERE g.digest = ?1 AND g.principal = ?2)
+            OR EXISTS (SELECT 1 FROM artifact_holds h WHERE h.digest = ?1 AND h.principal = ?2))
+        """,
+        (digest, principal),
+    )
+    return int(found[0][0]) if found else None  # type: ignore[arg-type]
+
+
+def hold(transaction: Transaction, holder_uid: str, digest: str, principal: str) -> None:
+    """Repeating changes nothing."""
+    transaction.execute(
+        "INSERT OR IGNORE INTO artifact_holds VALUES (?, ?, ?)", (holder_uid, digest, principal)
+    )
+
+
+def release(transaction: Transaction, holder_uid: str) -> None:
+    transaction.execute("DELETE FROM artifact_holds WHERE holder_uid = ?", (holder_uid,))
+
+
+def drop_unheld(transaction: Transaction) -> tuple[str, ...]:
+    """Forget contents that nobody holds; returns their digests, whose files may go (WB-08)."""
+    return tuple(str(digest) for (digest,) in transaction.execute(_DROP_UNHELD))
+
+
+def unknown_among(transaction: Transaction, digests: Iterable[str]) -> tuple[str, ...]:
+    """The digests that have no row: files left by a process that died between file and row."""
+    known = {str(digest) for (digest,) in transaction.execute("SELECT digest FROM artifact_contents")}
+    return tuple(digest for digest in digests if digest not in known)
