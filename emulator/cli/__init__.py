@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn, TypeAlias
 
+from emulator import __version__
 from emulator.cli.errors import CommandError, ExitCode
 
 COMMANDS = {
@@ -31,6 +32,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise `CommandError` instead of printing the whole usage."""
         raise CommandError(f"{message} (see `{self.prog} --help`)", ExitCode.USAGE)
+
 
 SubParsers: TypeAlias = "argparse._SubParsersAction[Parser]"
 
@@ -51,29 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def build_parser(words: Sequence[str]) -> Parser:
     """A parser that knows the command named in `words`, or every command when it names none."""
     parser = Parser(prog="takohost", description="An edge host on one machine.", allow_abbrev=False)
-    parser.add_argument("--version", action=ShowVersion)
+    parser.add_argument("--version", action="version", version=f"takohost {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     named = [word for word in words[:1] if word in COMMANDS]
     for command in named or COMMANDS:
         import_module(COMMANDS[command]).add_parser(subparsers)
     return parser
-
-
-class ShowVersion(argparse.Action):
-    """`--version`: the distribution's version, looked up only when asked for."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, help="print the version and exit")
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> NoReturn:
-        """Print `takohost <version>` and exit 0."""
-        from importlib import metadata
-
-        print(f"takohost {metadata.version('takohost')}")
-        sys.exit(0)
