@@ -56,9 +56,7 @@ class ArtifactCustody:
             await self._drop_unheld()
         return was_there
 
-    async def hold(
-        self, principal: str, holder_uid: str, source: ArtifactSource, max_bytes: int
-    ) -> HeldArtifact:
+    async def hold(self, principal: str, holder_uid: str, source: ArtifactSource, max_bytes: int) -> HeldArtifact:
         """Any url whose digest the principal holds is served from here (WB-06). Raises `ArtifactRefused`."""
         digest = source.sha256
         async with self._pairing:

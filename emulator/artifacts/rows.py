@@ -59,9 +59,7 @@ def size_for(transaction: Transaction, principal: str, digest: str) -> int | Non
 
 def hold(transaction: Transaction, holder_uid: str, digest: str, principal: str) -> None:
     """Repeating changes nothing."""
-    transaction.execute(
-        "INSERT OR IGNORE INTO artifact_holds VALUES (?, ?, ?)", (holder_uid, digest, principal)
-    )
+    transaction.execute("INSERT OR IGNORE INTO artifact_holds VALUES (?, ?, ?)", (holder_uid, digest, principal))
 
 
 def release(transaction: Transaction, holder_uid: str) -> None:

@@ -1,0 +1,60 @@
+"""The management listener's routes: artifacts, clock, instances, faults, processes. Never part of a contract."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import Route
+
+from emulator.management.clock import ClockControl
+from emulator.management.clock_routes import ClockRoutes
+from emulator.management.errors import (
+    ManagementRefused,
+    answer_failure,
+    answer_http_error,
+    answer_refused,
+)
+from emulator.management.guard import Guard
+from emulator.management.parts import Inspection, Processes, Uploads
+from emulator.management.routes import ArtifactRoutes, FaultRoutes, InstanceRoutes, ProcessRoutes
+from host.model.faults import FaultPoints
+
+
+@dataclass(frozen=True, slots=True)
+class ManagementParts:
+    """What the routes act on, wired by the composition root."""
+
+    artifacts: Uploads
+    clock: ClockControl
+    instances: Inspection
+    faults: FaultPoints
+    processes: Processes
+
+
+def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> Starlette:
+    """The ASGI app; `hosts` are the `host:port` spellings it answers to."""
+    artifacts = ArtifactRoutes(parts.artifacts)
+    clock = ClockRoutes(parts.clock)
+    faults = FaultRoutes(parts.faults)
+    instances = InstanceRoutes(parts.instances)
+    routes = [
+        Route("/v1/artifacts/sha256/{digest}", artifacts.put, methods=["PUT"]),
+        Route("/v1/artifacts/sha256/{digest}", artifacts.delete, methods=["DELETE"]),
+        Route("/v1/clock", clock.show, methods=["GET"]),
+        Route("/v1/clock/{change}", clock.change, methods=["POST"]),
+        Route("/v1/workflows/{address:path}", instances.show, methods=["GET"]),
+        Route("/v1/faults", faults.show, methods=["GET"]),
+        Route("/v1/faults", faults.arm, methods=["POST"]),
+        Route("/v1/processes", ProcessRoutes(parts.processes).show, methods=["GET"]),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, hosts=hosts, token=token)],
+        exception_handlers={
+            ManagementRefused: answer_refused,
+            HTTPException: answer_http_error,
+            Exception: answer_failure,
+        },
+    )

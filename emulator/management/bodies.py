@@ -1,0 +1,49 @@
+"""Reads the small JSON objects that management requests carry. Knows no route."""
+
+import json
+from collections.abc import Mapping
+from typing import NoReturn
+
+from starlette.requests import Request
+
+from emulator.management.errors import ManagementRefused
+from host.model.json import JsonObject
+
+_MAX_BODY_BYTES = 64 * 1024
+
+
+async def read_object(request: Request, fields: Mapping[str, tuple[type, ...]]) -> JsonObject:
+    """The body as a closed object of `fields` (name -> accepted types); an empty body is `{}`.
+
+    Raises `ManagementRefused` 400 for anything else, 413 over 64 KiB.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY_BYTES:
+            raise ManagementRefused(413, "request_too_large", "the body is larger than 64 KiB")
+    if not body:
+        return {}
+    try:
+        value = json.loads(bytes(body), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ManagementRefused(400, "invalid_request", f"the body is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ManagementRefused(400, "invalid_request", "the body must be a JSON object")
+    for name, member in value.items():
+        if name not in fields:
+            raise ManagementRefused(400, "invalid_request", f"unknown field {name!r}")
+        if isinstance(member, bool) or not isinstance(member, fields[name]):
+            raise ManagementRefused(400, "invalid_request", f"field {name!r} has the wrong type")
+    return value
+
+
+def require(body: JsonObject, name: str) -> object:
+    """A field that must be there."""
+    if name not in body:
+        raise ManagementRefused(400, "invalid_request", f"field {name!r} is missing")
+    return body[name]
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,57 @@
+"""What the management listener needs of the running host, as small protocols. Owns no behaviour."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from host.model.json import JsonObject
+from host.ports import HeldArtifact
+
+
+class Uploads(Protocol):
+    """Where artifacts are put; `emulator.artifacts.ArtifactCustody` is one."""
+
+    async def put(self, principal: str, digest: str, stream: AsyncIterator[bytes]) -> HeldArtifact:
+        """Raises `ArtifactRefused` subclasses."""
+
+    async def withdraw(self, principal: str, digest: str) -> bool:
+        """Whether there was an upload to take back."""
+
+
+class Workload(Protocol):
+    """What contract time is waiting for."""
+
+    async def next_due_ms(self) -> int | None:
+        """The earliest later instant at which something falls due, or None."""
+
+    async def idle(self) -> None:
+        """Return once everything due by now was started and no context executes."""
+
+    def executing(self) -> tuple[str, ...]:
+        """Names of the instances whose contexts execute now, for people."""
+
+
+class Inspection(Protocol):
+    """Instances as people see them; the shapes are documented in the README."""
+
+    async def list_instances(self, workflow_uid: str) -> list[JsonObject] | None:
+        """Every instance in order of creation, or None for an unknown Workflow."""
+
+    async def show_instance(self, workflow_uid: str, instance_id: str) -> JsonObject | None:
+        """One instance with steps, events and contexts, or None when it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFigures:
+    """One process of the host: `role` is host, gateway, runner or reaper; figures as the platform gives them."""
+
+    role: str
+    pid: int
+    resident_bytes: int | None
+    cpu_ms: int | None
+    contexts: int | None = None
+
+
+class Processes(Protocol):
+    def processes(self) -> tuple[ProcessFigures, ...]:
+        """The host and its children now."""

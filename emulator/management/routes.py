@@ -1,0 +1,132 @@
+"""The other management routes: artifacts, instances, faults, processes. Each class speaks for one part."""
+
+from urllib.parse import unquote_to_bytes
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from emulator.artifacts import ArtifactTooLarge, is_digest
+from emulator.management.bodies import read_object, require
+from emulator.management.errors import ManagementRefused
+from emulator.management.parts import Inspection, Processes, Uploads
+from host.model.faults import FaultAction, FaultPoints, UnknownFaultPoint, registered
+from host.model.json import JsonObject
+from host.ports import ArtifactRefused
+
+DEFAULT_PRINCIPAL = "local"
+
+
+class ArtifactRoutes:
+    """`/v1/artifacts/sha256/<digest>?principal=<id>`."""
+
+    def __init__(self, uploads: Uploads) -> None:
+        self._uploads = uploads
+
+    async def put(self, request: Request) -> Response:
+        """Store the exact body for the principal; 200 with digest and size."""
+        digest, principal = _addressed(request)
+        try:
+            held = await self._uploads.put(principal, digest, request.stream())
+        except ArtifactTooLarge as error:
+            raise ManagementRefused(413, "artifact_too_large", str(error)) from error
+        except ArtifactRefused as error:
+            raise ManagementRefused(422, "digest_mismatch", str(error)) from error
+        return JSONResponse({"sha256": held.sha256, "byteSize": held.size_bytes, "principal": principal})
+
+    async def delete(self, request: Request) -> Response:
+        """Take an upload back; Resources that hold the bytes keep them."""
+        digest, principal = _addressed(request)
+        if not await self._uploads.withdraw(principal, digest):
+            raise ManagementRefused(404, "not_found", f"sha256 {digest} was not uploaded for {principal!r}")
+        return Response(status_code=204)
+
+
+def _addressed(request: Request) -> tuple[str, str]:
+    digest = request.path_params["digest"]
+    if not is_digest(digest):
+        raise ManagementRefused(400, "invalid_request", "a digest is 64 lower-case hex digits")
+    given = request.query_params.multi_items()
+    if any(name != "principal" for name, _ in given) or len(given) > 1:
+        raise ManagementRefused(400, "invalid_request", "the only query parameter is principal, once")
+    principal = given[0][1] if given else DEFAULT_PRINCIPAL
+    if not principal:
+        raise ManagementRefused(400, "invalid_request", "principal must not be empty")
+    return digest, principal
+
+
+class InstanceRoutes:
+    """`/v1/workflows/<uid>/instances[/<id>]`; an id is percent-encoded, any scalar values, `/` included."""
+
+    def __init__(self, inspection: Inspection) -> None:
+        self._inspection = inspection
+
+    async def show(self, request: Request) -> Response:
+        segments = _raw_segments(request)
+        match segments:
+            case [uid, "instances"]:
+                listed = await self._inspection.list_instances(uid)
+                if listed is not None:
+                    return JSONResponse({"workflowUid": uid, "items": listed})
+                raise ManagementRefused(404, "not_found", f"there is no Workflow {uid!r}")
+            case [uid, "instances", instance_id]:
+                shown = await self._inspection.show_instance(uid, instance_id)
+                if shown is not None:
+                    return JSONResponse(shown)
+                raise ManagementRefused(404, "not_found", f"Workflow {uid!r} has no instance {instance_id!r}")
+            case _:
+                raise ManagementRefused(404, "not_found", "use /v1/workflows/<uid>/instances[/<id>]")
+
+
+def _raw_segments(request: Request) -> list[str]:
+    """The segments after `/v1/workflows/`, split before they are decoded."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    encoded = raw.partition(b"?")[0].split(b"/")[3:]
+    try:
+        return [unquote_to_bytes(segment).decode("utf-8") for segment in encoded]
+    except UnicodeDecodeError as error:
+        raise ManagementRefused(400, "invalid_request", "the path is not percent-encoded UTF-8") from error
+
+
+class FaultRoutes:
+    """`/v1/faults`: kill points of the host, for tests of the host."""
+
+    def __init__(self, faults: FaultPoints) -> None:
+        self._faults = faults
+
+    async def show(self, request: Request) -> Response:
+        return JSONResponse({"items": [{"name": name, "meaning": text} for name, text in registered().items()]})
+
+    async def arm(self, request: Request) -> Response:
+        """`{"name", "nth"?: 1, "action"?: "kill"|"error"}`."""
+        body = await read_object(request, {"name": (str,), "nth": (int,), "action": (str,)})
+        name, nth, action = require(body, "name"), body.get("nth", 1), body.get("action", "kill")
+        assert isinstance(name, str) and isinstance(nth, int)
+        if action not in set(FaultAction):
+            raise ManagementRefused(400, "invalid_request", "action is kill or error")
+        try:
+            self._faults.arm(name, nth, FaultAction(str(action)))
+        except UnknownFaultPoint as error:
+            raise ManagementRefused(404, "not_found", str(error)) from error
+        except ValueError as error:
+            raise ManagementRefused(400, "invalid_request", str(error)) from error
+        return JSONResponse({"armed": {"name": name, "nth": nth, "action": action}})
+
+
+class ProcessRoutes:
+    """`/v1/processes`."""
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+
+    async def show(self, request: Request) -> Response:
+        items: list[JsonObject] = [
+            {
+                "role": figures.role,
+                "pid": figures.pid,
+                "residentBytes": figures.resident_bytes,
+                "cpuMs": figures.cpu_ms,
+                "contexts": figures.contexts,
+            }
+            for figures in self._processes.processes()
+        ]
+        return JSONResponse({"items": items})

@@ -1,0 +1,176 @@
+"""The management routes over ASGI, with a real custody of artifacts."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from emulator.artifacts import SCHEMA, ArtifactCustody
+from emulator.management import ClockControl, ManagementParts, ProcessFigures, create_app
+from host.model.faults import FaultPoints, register
+from host.model.json import JsonObject
+from host.model.time import ControlledClock, RealTime
+from host.sqlite import Database
+
+START_MS = 1_800_000_000_000
+TOKEN = "secret"
+HOST = "127.0.0.1:9"
+POINT = register("management.test_point", "between nothing and nothing, for tests")
+
+
+class Idle:
+    async def next_due_ms(self) -> int | None:
+        return START_MS + 5000
+
+    async def idle(self) -> None:
+        return None
+
+    def executing(self) -> tuple[str, ...]:
+        return ()
+
+
+class Instances:
+    async def list_instances(self, workflow_uid: str) -> list[JsonObject] | None:
+        return [{"id": "a"}] if workflow_uid == "w" else None
+
+    async def show_instance(self, workflow_uid: str, instance_id: str) -> JsonObject | None:
+        return {"uid": workflow_uid, "id": instance_id} if workflow_uid == "w" else None
+
+
+class Processes:
+    def processes(self) -> tuple[ProcessFigures, ...]:
+        return (ProcessFigures("gateway", 7, 1000, None),)
+
+
+@pytest.fixture
+def faults() -> FaultPoints:
+    return FaultPoints()
+
+
+@pytest.fixture
+async def client(tmp_path: Path, faults: FaultPoints) -> AsyncIterator[httpx.AsyncClient]:
+    database = await Database.open(tmp_path / "db", application_id=1, migrations=(SCHEMA,))
+    parts = ManagementParts(
+        artifacts=await ArtifactCustody.open(database, tmp_path / "artifacts"),
+        clock=ClockControl(ControlledClock.frozen(START_MS), Idle(), RealTime()),
+        instances=Instances(),
+        faults=faults,
+        processes=Processes(),
+    )
+    transport = httpx.ASGITransport(create_app(parts, hosts=[HOST], token=TOKEN))
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}", headers=headers) as opened:
+        yield opened
+    await database.close()
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", "Basic secret", "Bearer sécret"])
+async def test_without_the_token_nothing_answers(client: httpx.AsyncClient, header: str) -> None:
+    answer = await client.get("/v1/clock", headers={b"Authorization": header.encode()})
+    assert answer.status_code == 401
+    assert answer.json()["error"]["code"] == "unauthenticated"
+
+
+async def test_a_rebound_host_name_is_refused_even_with_the_token(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/v1/clock", headers={"Host": "evil.example"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (421, "wrong_host")
+
+
+async def test_an_uploaded_artifact_is_named_with_its_size(client: httpx.AsyncClient) -> None:
+    digest = hashlib.sha256(b"abc").hexdigest()
+    answer = await client.put(f"/v1/artifacts/sha256/{digest}", content=b"abc")
+    assert (answer.status_code, answer.json()) == (200, {"sha256": digest, "byteSize": 3, "principal": "local"})
+    assert (await client.delete(f"/v1/artifacts/sha256/{digest}?principal=other")).status_code == 404
+    assert (await client.delete(f"/v1/artifacts/sha256/{digest}")).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "code"),
+    [
+        ("0" * 64, 422, "digest_mismatch"),
+        ("0" * 63, 400, "invalid_request"),
+        ("A" * 64, 400, "invalid_request"),
+        ("0" * 64 + "?principle=x", 400, "invalid_request"),
+        ("0" * 64 + "?principal=x&principal=y", 400, "invalid_request"),
+        ("0" * 64 + "?principal=", 400, "invalid_request"),
+    ],
+)
+async def test_a_bad_upload_is_refused_with_a_reason(
+    client: httpx.AsyncClient, address: str, status: int, code: str
+) -> None:
+    answer = await client.put(f"/v1/artifacts/sha256/{address}", content=b"abc")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+async def test_the_clock_is_shown_and_advanced(client: httpx.AsyncClient) -> None:
+    shown = (await client.get("/v1/clock")).json()
+    assert (shown["mode"], shown["nowMs"], shown["nextDue"]) == ("frozen", START_MS, "2027-01-15T08:00:05.000Z")
+    moved = (await client.post("/v1/clock/advance", json={"seconds": 1.5})).json()
+    assert moved["now"] == "2027-01-15T08:00:01.500Z"
+    assert (await client.post("/v1/clock/thaw")).json()["mode"] == "advanced"
+    assert (await client.post("/v1/clock/freeze")).json()["mode"] == "frozen"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{}",
+        "[]",
+        "{",
+        '{"seconds": 0}',
+        '{"seconds": -1}',
+        '{"seconds": NaN}',
+        '{"seconds": 1e999}',
+        '{"seconds": "1"}',
+        '{"seconds": true}',
+        '{"seconds": 1, "minutes": 1}',
+        '{"seconds": 1' + "0" * 400 + "}",
+    ],
+)
+async def test_a_bad_advance_is_a_400_and_moves_nothing(client: httpx.AsyncClient, body: str) -> None:
+    answer = await client.post("/v1/clock/advance", content=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")
+    assert (await client.get("/v1/clock")).json()["nowMs"] == START_MS
+
+
+async def test_an_instance_id_may_be_any_text(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/v1/workflows/w/instances")).json()["items"] == [{"id": "a"}]
+    shown = (await client.get("/v1/workflows/w/instances/a%2Fb%25%20%F0%9F%90%99")).json()
+    assert shown == {"uid": "w", "id": "a/b% \N{OCTOPUS}"}
+    assert (await client.get("/v1/workflows/x/instances")).status_code == 404
+    assert (await client.get("/v1/workflows/w/instances/a/b")).status_code == 404
+    assert (await client.get("/v1/workflows/w/instances/%FF")).status_code == 400
+
+
+async def test_a_fault_point_is_listed_and_armed(client: httpx.AsyncClient, faults: FaultPoints) -> None:
+    names = [item["name"] for item in (await client.get("/v1/faults")).json()["items"]]
+    assert POINT in names
+    answer = await client.post("/v1/faults", json={"name": POINT, "action": "error"})
+    assert answer.json() == {"armed": {"name": POINT, "nth": 1, "action": "error"}}
+    with pytest.raises(RuntimeError, match=POINT):
+        faults.reach(POINT)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 400),
+        ({"name": "no.such"}, 404),
+        ({"name": POINT, "nth": 0}, 400),
+        ({"name": POINT, "action": "explode"}, 400),
+    ],
+)
+async def test_a_bad_fault_is_refused(client: httpx.AsyncClient, body: JsonObject, status: int) -> None:
+    assert (await client.post("/v1/faults", json=body)).status_code == status
+
+
+async def test_processes_and_unknown_paths_answer_in_json(client: httpx.AsyncClient) -> None:
+    shown = (await client.get("/v1/processes")).json()["items"]
+    assert shown == [{"role": "gateway", "pid": 7, "residentBytes": 1000, "cpuMs": None, "contexts": None}]
+    assert (await client.get("/v2/clock")).json()["error"]["code"] == "not_found"
+    wrong = await client.delete("/v1/clock")
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "method_not_allowed")
+    assert (await client.post("/v1/clock/rewind")).status_code == 404
