@@ -82,6 +82,8 @@ export const wsAccept = uncurry(WebSocket.prototype.accept);
 export const wsClose = uncurry(WebSocket.prototype.close);
 export const addEL = uncurry(EventTarget.prototype.addEventListener);
 export const Resp = Response;
+export const respText = uncurry(Response.prototype.text);
+export const respStatus = uncurry(gopd(Response.prototype, "status").get);
 export const Req = Request;
 export const URLC = URL;
 export const setT = setTimeout;
@@ -105,3 +107,8 @@ export const dataDesc = (value, enumerable, writable, configurable) => ({
 });
 /** Appends to a host-owned array without a setter on a polluted prototype being asked. */
 export const append = (array, value) => defineProperty(array, array.length, dataDesc(value, true, true, true));
+
+const consoleC = console;
+const consoleError = console.error;
+/** A line for the process's log. */
+export const log = (text) => apply(consoleError, consoleC, [text]);

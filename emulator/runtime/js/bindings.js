@@ -1,0 +1,48 @@
+// host/bindings.js: the `env` of an app, made of its declared vars and bindings and of nothing else (MW-15, DW-22).
+//
+// The isolate's own env holds VARS (text of a JSON object) and BINDINGS, [[name, kind, stub of the host's entrypoint], ...].
+// A stub never reaches the app: each call sends a text and gets a text. Runs beside app code (rules of prim.js).
+import { JSONparse, TErr, apply, dataDesc, defineProperty, getProto, respText } from "./prim.js";
+import { namedError } from "./errors.js";
+import { workflowBinding } from "./workflow_binding.js";
+
+/**
+ * A function that makes a fresh env for the isolate's native env. Call it before app code evaluates: it captures what
+ * the stubs are called by. vars are fresh JSON values in each env; the bindings are shared and frozen.
+ */
+export function envMaker(native) {
+  const declared = native.BINDINGS;
+  const names = [];
+  const bindings = [];
+  for (let i = 0; i < declared.length; i++) {
+    names[i] = declared[i][0];
+    bindings[i] = makeBinding(declared[i][1], hostCall(declared[i][2]));
+  }
+  const vars = native.VARS;
+  return () => {
+    const env = JSONparse(vars);
+    for (let i = 0; i < names.length; i++) defineProperty(env, names[i], dataDesc(bindings[i], true, true, true));
+    return env;
+  };
+}
+
+function makeBinding(kind, call) {
+  if (kind === "workflow") return workflowBinding(call);
+  throw new TErr("a binding of unknown kind " + kind);
+}
+
+/** call(text) resolves to the reply as a JSON array, or rejects with the Error that the host named (DW-18). */
+function hostCall(stub) {
+  const fetch = getProto(stub).fetch;
+  return async (text) => {
+    let reply;
+    try {
+      const response = await apply(fetch, stub, ["http://host/", { __proto__: null, method: "POST", body: text }]);
+      reply = JSONparse(await respText(response));
+    } catch {
+      throw namedError("backend_unavailable", "the host cannot be reached");
+    }
+    if (reply[0] === "ok") return reply;
+    throw reply[1] === "TypeError" ? new TErr(reply[2]) : namedError(reply[1], reply[2]);
+  };
+}
