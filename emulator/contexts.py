@@ -3,33 +3,24 @@
 Owns no behaviour: it knows neither a history nor a workerd process, so both sides may import it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from host.model.json import JsonValue
+from host.ports import BindingRecord, VersionRecord
 
-
-@dataclass(frozen=True, slots=True)
-class BindingRecord:
-    """One declared binding of a Version: `env[name]` speaks to the Resource `target_uid` (MW-15, DW-10)."""
-
-    name: str
-    kind: str
-    target_uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class VersionRecord:
-    """A Version as code runs it; `code_digest` names the compiled directory `<state>/code/<code_digest>`."""
-
-    version_uid: str
-    worker_uid: str
-    code_digest: str
-    vars: Mapping[str, JsonValue]
-    bindings: tuple[BindingRecord, ...]
-    handlers: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
+__all__ = [
+    "BindingCall",
+    "BindingCalls",
+    "BindingRecord",
+    "ContextStart",
+    "Runners",
+    "RunnersBusy",
+    "RunningContext",
+    "StepRecord",
+    "StopEvidence",
+    "VersionRecord",
+]
 
 
 @dataclass(frozen=True, slots=True)

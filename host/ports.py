@@ -123,8 +123,8 @@ class VersionRecord:
     code_digest: str
     vars: Mapping[str, JsonValue]
     bindings: tuple[BindingRecord, ...]
-    handlers: tuple[str, ...]
-    classes: tuple[str, ...]
+    handlers: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
 
 
 class VersionPort(Protocol):

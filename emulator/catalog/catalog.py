@@ -1,0 +1,104 @@
+"""The rows that say which code a Worker's name stands for now. Knows neither processes nor instances.
+
+Every call can be repeated with the same result.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from emulator.catalog import rows
+from emulator.d1 import Database, Statement
+from host.ports import VersionRecord, Weight
+
+_SET_DEPLOYMENT = """
+INSERT INTO catalog_deployments (worker_uid, deployment_uid, epoch) VALUES (?1, ?2, 1)
+ON CONFLICT (worker_uid) DO UPDATE SET deployment_uid = excluded.deployment_uid, epoch = epoch + 1
+"""
+_ROUTES = """
+SELECT w.worker_uid, w.name, d.deployment_uid
+FROM catalog_workers w JOIN catalog_deployments d USING (worker_uid) ORDER BY w.name, w.worker_uid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRoute:
+    """A Worker that takes requests: its Deployment and the shares of its Versions, in order of uid."""
+
+    worker_uid: str
+    name: str
+    deployment_uid: str
+    weights: tuple[Weight, ...]
+
+
+def weigh(weights: Sequence[Weight], random: Callable[[], float]) -> str | None:
+    """The Version that `random()` in [0, 1) falls to by its share of the whole; none without weights (WD-01)."""
+    point = random() * sum(weight.weight for weight in weights)
+    for weight in weights:
+        point -= weight.weight
+        if point < 0:
+            return weight.version_uid
+    return weights[-1].version_uid if weights else None
+
+
+class Catalog:
+    """Workers, Versions, Deployments and weights of one host. Raises `host.sqlite.DatabaseError` throughout."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put_worker(self, worker_uid: str, name: str) -> None:
+        await self._run("INSERT OR REPLACE INTO catalog_workers VALUES (?, ?)", worker_uid, name)
+
+    async def remove_worker(self, worker_uid: str) -> None:
+        await self._run("DELETE FROM catalog_workers WHERE worker_uid = ?", worker_uid)
+
+    async def put_version(self, version: VersionRecord) -> None:
+        await self._database.batch([rows.put_version(version)])
+
+    async def remove_version(self, version_uid: str) -> None:
+        await self._run("DELETE FROM catalog_versions WHERE version_uid = ?", version_uid)
+
+    async def version(self, version_uid: str) -> VersionRecord | None:
+        """The Version, or none when it was removed."""
+        [found] = await self._database.query([rows.select_version(version_uid)])
+        return rows.version_of(found.rows[0]) if found.rows else None
+
+    async def activate(self, deployment_uid: str, worker_uid: str, weights: tuple[Weight, ...]) -> None:
+        """Put these weights in force, whole and at once (WD-04)."""
+        await self._database.batch(
+            [
+                Statement(_SET_DEPLOYMENT, (worker_uid, deployment_uid)),
+                Statement("DELETE FROM catalog_weights WHERE worker_uid = ?", (worker_uid,)),
+                *(
+                    Statement("INSERT INTO catalog_weights VALUES (?, ?, ?)", (worker_uid, w.version_uid, w.weight))
+                    for w in weights
+                ),
+            ]
+        )
+
+    async def retire_deployment(self, deployment_uid: str) -> None:
+        """Take its weights out of force; another Deployment of the same Worker stays untouched (WD-07)."""
+        owned = "worker_uid IN (SELECT worker_uid FROM catalog_deployments WHERE deployment_uid = ?)"
+        await self._database.batch(
+            [
+                Statement(f"DELETE FROM catalog_weights WHERE {owned}", (deployment_uid,)),
+                Statement("DELETE FROM catalog_deployments WHERE deployment_uid = ?", (deployment_uid,)),
+            ]
+        )
+
+    async def routes(self) -> tuple[WorkerRoute, ...]:
+        """Every Worker with an active Deployment, by name."""
+        routes, weights = await self._database.query([Statement(_ROUTES), rows.select_weights()])
+        shares = rows.weights_of(weights.rows)
+        return tuple(
+            WorkerRoute(str(uid), str(name), str(deployment), shares.get(str(uid), ()))
+            for uid, name, deployment in routes.rows
+        )
+
+    async def pick(self, worker_uid: str, random: Callable[[], float]) -> str | None:
+        """A Version by the weights in force, or none without a Deployment (WD-03)."""
+        [found] = await self._database.query([rows.select_weights(worker_uid)])
+        return weigh(rows.weights_of(found.rows).get(worker_uid, ()), random)
+
+    async def _run(self, sql: str, *values: str) -> None:
+        await self._database.prepare(sql).bind(*values).run()

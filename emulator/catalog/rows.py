@@ -1,0 +1,67 @@
+"""Versions and weights between rows and values. Decides nothing."""
+
+import json
+from collections.abc import Sequence
+
+from emulator.d1 import Statement
+from host.model.json import JsonValue
+from host.ports import BindingRecord, VersionRecord, Weight
+from host.sqlite.transaction import Row
+
+_COLUMNS = "version_uid, worker_uid, code_digest, vars_json, bindings_json, handlers_json, classes_json"
+
+
+def _text(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+def put_version(version: VersionRecord) -> Statement:
+    """Insert the Version, or put it in place of an earlier copy."""
+    bindings: list[JsonValue] = [[b.name, b.kind, b.target_uid] for b in version.bindings]
+    return Statement(
+        f"INSERT OR REPLACE INTO catalog_versions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            version.version_uid,
+            version.worker_uid,
+            version.code_digest,
+            _text(dict(version.vars)),
+            _text(bindings),
+            _text(list(version.handlers)),
+            _text(list(version.classes)),
+        ),
+    )
+
+
+def select_version(version_uid: str) -> Statement:
+    return Statement(f"SELECT {_COLUMNS} FROM catalog_versions WHERE version_uid = ?", (version_uid,))
+
+
+def version_of(row: Row) -> VersionRecord:
+    """A row of `select_version` as a value."""
+    uid, worker, digest, variables, bindings, handlers, classes = map(str, row)
+    return VersionRecord(
+        version_uid=uid,
+        worker_uid=worker,
+        code_digest=digest,
+        vars=json.loads(variables),
+        bindings=tuple(BindingRecord(*entry) for entry in json.loads(bindings)),
+        handlers=tuple(json.loads(handlers)),
+        classes=tuple(json.loads(classes)),
+    )
+
+
+def select_weights(worker_uid: str | None = None) -> Statement:
+    """Weights of one Worker, or of all."""
+    sql = "SELECT worker_uid, version_uid, weight FROM catalog_weights"
+    if worker_uid is None:
+        return Statement(f"{sql} ORDER BY worker_uid, version_uid")
+    return Statement(f"{sql} WHERE worker_uid = ? ORDER BY version_uid", (worker_uid,))
+
+
+def weights_of(found: Sequence[Row]) -> dict[str, tuple[Weight, ...]]:
+    """Rows of `select_weights` by Worker."""
+    shares: dict[str, tuple[Weight, ...]] = {}
+    for worker_uid, version_uid, weight in found:
+        assert isinstance(weight, int)
+        shares[str(worker_uid)] = (*shares.get(str(worker_uid), ()), Weight(str(version_uid), weight))
+    return shares

@@ -1,0 +1,28 @@
+"""Tables of the catalog, in the file of the runs so that one statement can ask both."""
+
+SCHEMA = """
+CREATE TABLE catalog_workers (
+    worker_uid TEXT PRIMARY KEY,
+    name TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE catalog_versions (
+    version_uid TEXT PRIMARY KEY,
+    worker_uid TEXT NOT NULL,
+    code_digest TEXT NOT NULL,
+    vars_json TEXT NOT NULL,
+    bindings_json TEXT NOT NULL,
+    handlers_json TEXT NOT NULL,
+    classes_json TEXT NOT NULL
+) STRICT;
+CREATE TABLE catalog_deployments (
+    worker_uid TEXT PRIMARY KEY,
+    deployment_uid TEXT NOT NULL,
+    epoch INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE catalog_weights (
+    worker_uid TEXT NOT NULL,
+    version_uid TEXT NOT NULL,
+    weight INTEGER NOT NULL CHECK (weight BETWEEN 1 AND 10000),
+    PRIMARY KEY (worker_uid, version_uid)
+) STRICT, WITHOUT ROWID;
+"""

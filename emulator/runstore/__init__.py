@@ -1,0 +1,1 @@
+"""The fenced run store: one row per run, its snapshot as JSON text, every change a compare-and-set (RS)."""
