@@ -39,6 +39,7 @@ export const sort = uncurry(Array.prototype.sort);
 export const join = uncurry(Array.prototype.join);
 
 export const isWellFormed = uncurry(String.prototype.isWellFormed);
+export const toWellFormed = uncurry(String.prototype.toWellFormed);
 export const charCodeAt = uncurry(String.prototype.charCodeAt);
 export const slice = uncurry(String.prototype.slice);
 export const indexOf = uncurry(String.prototype.indexOf);

@@ -1,0 +1,125 @@
+// The kernel of a runner: one Durable Object that holds the host's socket and starts and stops execution contexts.
+// Each context is a fresh isolate whose class is a facet, joined by a socket pair that speaks for that context alone.
+//
+// host -> kernel: "!start <ctx> <json>\n<start text for the isolate>", "!stop <ctx>", "!reply <n> <text>", "!ping <n>",
+//                 "<ctx> <frame>"
+// kernel -> host: "!stopped <ctx>", "!closed <ctx>", "!failed <ctx> <why>", "!call <n> <json>", "!pong <n>",
+//                 "<ctx> <frame>"
+import { DurableObject } from "cloudflare:workers";
+import { Calls, Host, Outbound, codeOf, isolateOf } from "kernel_shared.js";
+import ARGUMENTS from "arguments.txt";
+import CHANNEL from "channel.txt";
+import FAILURES from "failures.txt";
+import HISTORY from "history.txt";
+import RUN from "run.txt";
+import SETTLING from "settling.txt";
+import STEPS from "steps.txt";
+
+export { Host, Outbound };
+
+const MAIN = {
+  name: "host/run.js",
+  modules: {
+    "host/run.js": { js: RUN },
+    "host/steps.js": { js: STEPS },
+    "host/history.js": { js: HISTORY },
+    "host/arguments.js": { js: ARGUMENTS },
+    "host/channel.js": { js: CHANNEL },
+    "host/failures.js": { js: FAILURES },
+    "host/settling.js": { js: SETTLING },
+  },
+};
+
+/** `text` up to its first `separator`, and what follows it. */
+function cut(text, separator) {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+export class K extends DurableObject {
+  #host;
+  #calls;
+  #live = new Map();
+  #facets = 0;
+
+  fetch() {
+    if (this.#host !== undefined) return new Response("taken", { status: 409 });
+    const [theirs, ours] = Object.values(new WebSocketPair());
+    ours.accept();
+    this.#host = ours;
+    this.#calls = new Calls((text) => ours.send(text));
+    ours.addEventListener("message", (event) => this.#receive(event.data));
+    ours.addEventListener("close", () => this.#calls.lose());
+    return new Response(null, { status: 101, webSocket: theirs });
+  }
+
+  /** Called by `Host`: the reply text of a binding call. */
+  answer(props, body) {
+    return this.#calls.ask(props, body);
+  }
+
+  #receive(text) {
+    const [head, rest] = cut(text, " ");
+    switch (head) {
+      case "!start":
+        return this.#start(rest);
+      case "!stop":
+        return this.#stop(rest);
+      case "!reply":
+        return this.#calls.reply(rest);
+      case "!ping":
+        return this.#host.send("!pong " + rest);
+      default:
+        return this.#live.get(head)?.socket?.send(rest);
+    }
+  }
+
+  async #start(text) {
+    const [id, body] = cut(text, " ");
+    const [version, start] = cut(body, "\n");
+    const context = { facet: undefined, socket: undefined };
+    this.#live.set(id, context);
+    try {
+      await this.#open(id, context, JSON.parse(version), start);
+    } catch (error) {
+      if (this.#live.get(id) === context) this.#host.send("!failed " + id + " " + error.message);
+    }
+  }
+
+  async #open(id, context, version, start) {
+    const code = await codeOf(this.env, version.code, MAIN);
+    if (this.#live.get(id) !== context) return;
+    const worker = this.env.LOADER.load(isolateOf(code, version, this.ctx.exports, id));
+    context.facet = "f" + ++this.#facets;
+    const facet = this.ctx.facets.get(context.facet, () => ({ class: worker.getDurableObjectClass("RunDO") }));
+    const response = await facet.fetch("http://run/", { headers: { upgrade: "websocket" } });
+    if (this.#live.get(id) !== context) return;
+    context.socket = response.webSocket;
+    context.socket.accept();
+    this.#join(id, context);
+    context.socket.send(start);
+  }
+
+  // A frame is let through only while its context lives: after the ack of a stop there is none (DW-39).
+  #join(id, context) {
+    context.socket.addEventListener("message", ({ data }) => {
+      if (this.#live.get(id) === context && typeof data === "string") this.#host.send(id + " " + data);
+    });
+    context.socket.addEventListener("close", () => {
+      if (this.#live.get(id) === context) this.#host.send("!closed " + id);
+    });
+  }
+
+  #stop(id) {
+    const context = this.#live.get(id);
+    this.#live.delete(id);
+    if (context?.facet !== undefined) this.ctx.facets.abort(context.facet, new Error("stopped by the host"));
+    this.#host.send("!stopped " + id);
+  }
+}
+
+export default {
+  fetch(request, env) {
+    return env.K.get(env.K.idFromName("k")).fetch(request);
+  },
+};

@@ -1,0 +1,181 @@
+// What every kernel shares: compiled code from disk, the module map of an isolate, and the way of binding calls to the
+// host. Runs in the kernel's own worker, where no app code ever does.
+import { WorkerEntrypoint } from "cloudflare:workers";
+import ARGUMENTS from "arguments.txt";
+import BINDINGS from "bindings.txt";
+import CLOCK from "clock.txt";
+import DOC from "doc.txt";
+import ERRORS from "errors.txt";
+import IMP from "imp.txt";
+import PRIM from "prim.txt";
+import RESOLVE from "resolve.txt";
+import WORKFLOW_BINDING from "workflow_binding.txt";
+
+export { Outbound } from "outbound.js";
+
+const COMPATIBILITY_DATE = "2026-01-01";
+const COMPATIBILITY_FLAGS = ["disallow_importable_env", "disallow_eval_during_startup"];
+const CODE_KEPT = 64;
+
+// A module of the bundle's own registry with a built-in's name wins over the built-in: none of them can be imported.
+const SHADOW = {
+  js: 'const e = new Error("module_not_found"); Object.defineProperty(e, "name", { value: "module_not_found" }); throw e;',
+};
+const BUILTINS = ["workers", "sockets", "vectorize", "email", "br", "pipelines", "workflows", "node", "ai",
+  "durable-objects", "internal-class", "internal", "tracing", "images"];
+
+const HOST_MODULES = {
+  ...Object.fromEntries(BUILTINS.map((name) => ["cloudflare:" + name, SHADOW])),
+  "host/prim.js": { js: PRIM },
+  "host/arguments.js": { js: ARGUMENTS },
+  "host/doc.js": { js: DOC },
+  "host/clock.js": { js: CLOCK },
+  "host/resolve.js": { js: RESOLVE },
+  "host/imp.js": { js: IMP },
+  "host/errors.js": { js: ERRORS },
+  "host/bindings.js": { js: BINDINGS },
+  "host/workflow_binding.js": { js: WORKFLOW_BINDING },
+};
+
+/** The one entrypoint app code can cause to be called: carries a call and the props of its stub to the host. */
+export class Host extends WorkerEntrypoint {
+  async fetch(request) {
+    const body = await request.text();
+    const kernel = this.env.K.get(this.env.K.idFromName("k"));
+    return new Response(await kernel.answer(this.ctx.props, body));
+  }
+}
+
+const UNAVAILABLE = '["error","backend_unavailable","The host cannot be reached."]';
+
+/** Calls of bindings on their way to the host and back, over the one socket of this process. */
+export class Calls {
+  #sent = 0;
+  #waiting = new Map();
+  #send;
+
+  constructor(send) {
+    this.#send = send;
+  }
+
+  ask(props, body) {
+    const number = ++this.#sent;
+    return new Promise((resolve) => {
+      this.#waiting.set(number, resolve);
+      try {
+        this.#send("!call " + number + " " + JSON.stringify({ props, body }));
+      } catch {
+        this.#settle(number, UNAVAILABLE);
+      }
+    });
+  }
+
+  /** `!reply <number> <text>`, without its verb. */
+  reply(rest) {
+    const space = rest.indexOf(" ");
+    this.#settle(Number(rest.slice(0, space)), rest.slice(space + 1));
+  }
+
+  /** The socket is gone: every waiting call fails as unreachable. */
+  lose() {
+    for (const number of [...this.#waiting.keys()]) this.#settle(number, UNAVAILABLE);
+  }
+
+  #settle(number, text) {
+    const resolve = this.#waiting.get(number);
+    this.#waiting.delete(number);
+    resolve?.(text);
+  }
+}
+
+function tableSource(index) {
+  const load = ({ path, kind }) => (kind === "other" ? "null" : "() => import(" + JSON.stringify("../app/" + path) + ")");
+  const lines = index.modules.map((module) => JSON.stringify(module.path) + ": " + load(module));
+  return "export const table = Object.freeze({ __proto__: null, " + lines.join(", ") + " });";
+}
+
+// The app's main module behind a namespace of our own: an app that exports `then` is not taken for a promise.
+function mainSource(index) {
+  return "import * as app from " + JSON.stringify("../app/" + index.entrypoint) + "; export { app };";
+}
+
+async function file(env, digest, name) {
+  const response = await env.CODE.fetch("http://code/" + digest + "/" + name);
+  if (!response.ok) throw new Error("code " + digest + " has no readable file " + name);
+  return response;
+}
+
+async function media(env, digest, module) {
+  const response = await file(env, digest, module.file);
+  switch (module.kind) {
+    case "js":
+      return { js: await response.text() };
+    case "text":
+      return { text: new TextDecoder("utf-8", { ignoreBOM: true }).decode(await response.arrayBuffer()) };
+    case "data":
+      return { data: await response.arrayBuffer() };
+    case "wasm":
+      return { wasm: await response.arrayBuffer() };
+    default:
+      throw new Error("code " + digest + " has a module of unknown kind " + module.kind);
+  }
+}
+
+async function read(env, digest, main) {
+  const index = await (await file(env, digest, "index.json")).json();
+  const importable = index.modules.filter((module) => module.kind !== "other");
+  const read = await Promise.all(importable.map((module) => media(env, digest, module)));
+  const modules = {
+    ...HOST_MODULES,
+    ...main.modules,
+    "host/table.js": { js: tableSource(index) },
+    "host/main.js": { js: mainSource(index) },
+  };
+  importable.forEach((module, i) => {
+    modules["app/" + module.path] = read[i];
+  });
+  return { entrypoint: index.entrypoint, modules, main: main.name };
+}
+
+const held = new Map();
+
+/**
+ * Compiled code by digest, as `{entrypoint, modules, main}`; read from disk once. `main` is `{name, modules}`: the
+ * main module of every isolate of this kernel, and what it needs beyond the shared modules.
+ */
+export function codeOf(env, digest, main) {
+  let code = held.get(digest);
+  held.delete(digest);
+  if (code === undefined) {
+    code = read(env, digest, main);
+    code.catch(() => held.delete(digest));
+  }
+  held.set(digest, code);
+  if (held.size > CODE_KEPT) held.delete(held.keys().next().value);
+  return code;
+}
+
+/**
+ * What `LOADER` is given for a Version: `version` is `{versionUid, vars, bindings: [{name, kind, targetUid}]}`, `exports`
+ * the `ctx.exports` of the caller, `contextId` only for an execution context. The isolate's raw environment is
+ * `{ENTRYPOINT, VARS: JSON text, BINDINGS: [[name, kind, stub], ...]}`; bindings.js makes the app's `env` of it.
+ */
+export function isolateOf(code, version, exports, contextId) {
+  const stub = ({ name, kind, targetUid }) => {
+    const props = { versionUid: version.versionUid, binding: name, kind, targetUid };
+    if (contextId !== undefined) props.contextId = contextId;
+    return exports.Host({ props });
+  };
+  return {
+    compatibilityDate: COMPATIBILITY_DATE,
+    compatibilityFlags: COMPATIBILITY_FLAGS,
+    mainModule: code.main,
+    modules: code.modules,
+    env: {
+      ENTRYPOINT: code.entrypoint,
+      VARS: JSON.stringify(version.vars),
+      BINDINGS: version.bindings.map((binding) => [binding.name, binding.kind, stub(binding)]),
+    },
+    globalOutbound: exports.Outbound({}),
+  };
+}
