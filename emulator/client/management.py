@@ -1,0 +1,47 @@
+"""A host's management listener as calls: held artifacts, clock, instances. Outside every contract."""
+
+import hashlib
+from typing import Any
+from urllib.parse import quote
+
+from emulator.client.connection import Connection, json_object
+from emulator.client.errors import RequestRefused
+
+
+class Management:
+    """Raises `RequestRefused` with the listener's own code and message, `HostUnreachable`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def put_artifact(self, content: bytes, principal: str = "local") -> str:
+        """Have the host hold `content`; returns its digest."""
+        digest = hashlib.sha256(content).hexdigest()
+        self._call("PUT", f"/v1/artifacts/sha256/{digest}?principal={quote(principal, safe='')}", content)
+        return digest
+
+    def clock(self) -> dict[str, Any]:
+        return self._call("GET", "/v1/clock")
+
+    def change_clock(self, change: str, body: bytes = b"") -> dict[str, Any]:
+        """`freeze`, `thaw`, `advance` with `{"seconds": n}`, `run-to-idle`."""
+        return self._call("POST", f"/v1/clock/{change}", body)
+
+    def instances(self, workflow_uid: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self._call("GET", f"/v1/workflows/{workflow_uid}/instances")["items"]
+        return items
+
+    def instance(self, workflow_uid: str, instance_id: str) -> dict[str, Any]:
+        return self._call("GET", f"/v1/workflows/{workflow_uid}/instances/{quote(instance_id, safe='')}")
+
+    def processes(self) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self._call("GET", "/v1/processes")["items"]
+        return items
+
+    def _call(self, method: str, path: str, content: bytes | None = None) -> dict[str, Any]:
+        response = self._connection.send(method, path, content=content)
+        body = json_object(response)
+        if response.status_code != 200:
+            error = body.get("error") or {}
+            raise RequestRefused(response.status_code, str(error.get("code", "")), str(error.get("message", "")))
+        return body
