@@ -55,7 +55,7 @@ def build_parser(words: Sequence[str]) -> Parser:
     parser = Parser(prog="takohost", description="An edge host on one machine.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"takohost {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    named = [word for word in words[:1] if word in COMMANDS]
-    for command in named or COMMANDS:
+    needed = [word for word in words[:1] if word in COMMANDS] or list(COMMANDS)
+    for command in needed if words[:1] != ["--version"] else ():
         import_module(COMMANDS[command]).add_parser(subparsers)
     return parser
