@@ -27,8 +27,9 @@ async function rewrite(request) {
 }
 
 async function checkWasm(request) {
-  const valid = WebAssembly.validate(await request.arrayBuffer());
-  return valid ? new Response(null, { status: 204 }) : Response.json({ reason: "invalid_wasm" }, { status: 422 });
+  if (WebAssembly.validate(await request.arrayBuffer())) return new Response(null, { status: 204 });
+  const refusal = { reason: "invalid_wasm", message: "not a WebAssembly module", specifier: null, line: null };
+  return Response.json(refusal, { status: 422 });
 }
 
 export default {

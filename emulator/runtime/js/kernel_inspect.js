@@ -3,14 +3,26 @@
 import { codeOf, isolateOf } from "kernel_shared.js";
 import INSPECT from "inspect.txt";
 
-const MAIN = { name: "host/inspect.js", source: INSPECT };
+const MAIN = { name: "host/inspect.js", modules: { "host/inspect.js": { js: INSPECT } } };
 const NO_VERSION = { versionUid: "", vars: {}, bindings: [] };
 const NO_EXPORTS = { Outbound: () => null };
+
+// The engine compiles every module of the bundle before it evaluates one, so its word on a syntax error is final.
+function failureOf(error) {
+  const told = /Uncaught (.*?): (.*)\n\s+at app\/(.*):(\d+):\d+/.exec(error.message);
+  if (told === null) return error.message;
+  const [, name, message, path, line] = told;
+  return path + ":" + line + ": " + (name === "SyntaxError" ? "syntax_error" : name) + ": " + message;
+}
 
 export default {
   async fetch(request, env) {
     const code = await codeOf(env, new URL(request.url).pathname.slice(1), MAIN);
     const worker = env.LOADER.load(isolateOf(code, NO_VERSION, NO_EXPORTS));
-    return worker.getEntrypoint().fetch("http://inspect/");
+    try {
+      return await worker.getEntrypoint().fetch("http://inspect/");
+    } catch (error) {
+      return Response.json({ failure: failureOf(error) });
+    }
   },
 };
