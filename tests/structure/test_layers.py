@@ -11,7 +11,7 @@ LAYERS: Mapping[str, set[str]] = {
     "host.ports": {"host.model"},
     "host.forms": {"host.model", "host.ports"},
     "host.store": {"host.model", "host.sqlite", "host.forms"},
-    "host.engine": {"host.model", "host.ports", "host.forms", "host.store"},
+    "host.engine": STORES | {"host.ports", "host.forms", "host.store"},
     "host.http": {"host.model", "host.forms", "host.engine"},
     "emulator.d1": STORES,
     "emulator.catalog": STORES | {"host.ports", "emulator.d1"},
