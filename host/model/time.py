@@ -79,7 +79,7 @@ class ControlledClock:
     def __init__(
         self,
         state: ClockState = ClockState(),
-        save: Callable[[ClockState], None] = lambda state: None,
+        save: Callable[[ClockState], None] = lambda _: None,
         system_ms: Callable[[], int] = _system_ms,
     ) -> None:
         self._state = state

@@ -34,7 +34,7 @@ class Database:
 
     @classmethod
     async def open(cls, path: Path, *, application_id: int, migrations: Sequence[str]) -> "Database":
-        """Open or make the file at the newest schema. Raises `DatabaseError` subclasses; a refused file is untouched."""
+        """Open or make the file at the newest schema; a refused file is untouched. Raises `DatabaseError`."""
         writer = await connect(path, read_only=False)
         try:
 

@@ -21,9 +21,7 @@ def migrate(connection: apsw.Connection, path: Path, application_id: int, migrat
     if found_id != application_id and not is_new:
         raise DatabaseUnusable(f"{path} is a database of another application")
     if version > len(migrations):
-        raise NewerDatabase(
-            f"{path} was written by a newer takohost (schema {version}): upgrade takohost to use it"
-        )
+        raise NewerDatabase(f"{path} was written by a newer takohost (schema {version}): upgrade takohost to use it")
     if version == len(migrations):
         return
     with translated():
@@ -38,9 +36,7 @@ def _copy_aside(connection: apsw.Connection, path: Path, version: int) -> None:
     connection.execute("VACUUM INTO ?", (str(copy),))
 
 
-def _run_scripts(
-    connection: apsw.Connection, application_id: int, migrations: Sequence[str], version: int
-) -> None:
+def _run_scripts(connection: apsw.Connection, application_id: int, migrations: Sequence[str], version: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         for script in migrations[version:]:

@@ -1,0 +1,196 @@
+"""Units of work are durable when acknowledged, whole or absent, whoever else is in the group."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from host.sqlite import (
+    ConstraintFailed,
+    Database,
+    DatabaseCorrupt,
+    DatabaseError,
+    DatabaseUnusable,
+    NewerDatabase,
+    StatementRefused,
+    Transaction,
+)
+
+APPLICATION_ID = 0x74616B6F
+Work = Callable[[Transaction], int]
+SCHEMA = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;"
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await Database.open(tmp_path / "a.sqlite", application_id=APPLICATION_ID, migrations=[SCHEMA])
+    yield opened
+    await opened.close()
+
+
+def _insert(identifier: int, verb: str = "INSERT") -> Work:
+    def work(transaction: Transaction) -> int:
+        transaction.execute(f"{verb} INTO things VALUES (?, 'x')", (identifier,))
+        return transaction.changes
+
+    return work
+
+
+async def _ids(database: Database) -> list[object]:
+    return [row[0] for row in await database.read(lambda t: t.execute("SELECT id FROM things ORDER BY id"))]
+
+
+async def test_a_failing_member_of_a_group_undoes_itself_alone(database: Database) -> None:
+    await database.write(_insert(2))
+    results = await asyncio.gather(*(database.write(_insert(i)) for i in (1, 2, 3)), return_exceptions=True)
+    assert [type(result) for result in results] == [int, ConstraintFailed, int]
+    assert await _ids(database) == [1, 2, 3]
+
+
+async def test_a_member_that_ends_the_transaction_loses_nobody_elses_work(database: Database) -> None:
+    await database.write(_insert(2))
+    works = [_insert(1), _insert(2, "INSERT OR ROLLBACK"), _insert(3)]
+    results = await asyncio.gather(*(database.write(work) for work in works), return_exceptions=True)
+    assert [type(result) for result in results] == [int, ConstraintFailed, int]
+    assert await _ids(database) == [1, 2, 3]
+
+
+async def test_a_unit_that_raises_after_a_write_leaves_nothing(database: Database) -> None:
+    def work(transaction: Transaction) -> None:
+        transaction.execute("INSERT INTO things VALUES (7, 'x')")
+        raise LookupError("changed my mind")
+
+    with pytest.raises(LookupError, match="changed my mind"):
+        await database.write(work)
+    assert await _ids(database) == []
+
+
+async def test_units_run_in_the_order_they_were_submitted(database: Database) -> None:
+    first = database.submit(lambda t: t.execute("INSERT INTO things VALUES (1, 'first')"))
+    second = database.submit(lambda t: t.execute("UPDATE things SET name = name || ' second' WHERE id = 1"))
+    await asyncio.gather(first, second)
+    assert await database.read(lambda t: t.execute("SELECT name FROM things")) == [("first second",)]
+
+
+async def test_a_cancelled_caller_does_not_withdraw_its_write(database: Database) -> None:
+    task = asyncio.create_task(database.write(_insert(1)))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await database.write(_insert(2))
+    assert await _ids(database) == [1, 2]
+
+
+async def test_a_reader_cannot_write(database: Database) -> None:
+    with pytest.raises(DatabaseError):
+        await database.read(_insert(1))
+    assert await _ids(database) == []
+
+
+@pytest.mark.parametrize("value", [object(), 2**63, {"a": 1}])
+async def test_a_value_sqlite_cannot_hold_is_refused_and_nothing_is_written(database: Database, value: object) -> None:
+    with pytest.raises(StatementRefused):
+        await database.write(lambda t: t.execute("INSERT INTO things VALUES (1, ?)", (value,)))  # type: ignore[arg-type]
+    assert await _ids(database) == []
+
+
+async def test_a_closed_database_refuses_work_and_keeps_what_was_queued(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    database = await Database.open(path, application_id=APPLICATION_ID, migrations=[SCHEMA])
+    queued = database.submit(_insert(1))
+    await database.close()
+    assert await queued == 1
+    with pytest.raises(DatabaseError, match="closed"):
+        await database.write(_insert(2))
+
+
+async def test_the_settings_of_the_file_are_the_documented_ones(database: Database) -> None:
+    def settings(transaction: Transaction) -> list[object]:
+        names = ("journal_mode", "synchronous", "auto_vacuum", "application_id", "user_version")
+        return [transaction.execute(f"PRAGMA {name}")[0][0] for name in names]
+
+    assert await database.read(settings) == ["wal", 2, 2, APPLICATION_ID, 1]
+
+
+async def test_an_older_file_is_copied_and_brought_forward(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    old = await Database.open(path, application_id=APPLICATION_ID, migrations=[SCHEMA])
+    await old.write(_insert(1))
+    await old.close()
+    newer = [SCHEMA, "ALTER TABLE things ADD COLUMN colour TEXT;"]
+    new = await Database.open(path, application_id=APPLICATION_ID, migrations=newer)
+    assert await new.read(lambda t: t.execute("SELECT id, colour FROM things")) == [(1, None)]
+    await new.close()
+    assert (tmp_path / "a.sqlite.schema-1.bak").exists()
+    with pytest.raises(NewerDatabase, match="upgrade"):
+        await Database.open(path, application_id=APPLICATION_ID, migrations=[SCHEMA])
+
+
+async def test_a_failing_migration_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    await (await Database.open(path, application_id=APPLICATION_ID, migrations=[SCHEMA])).close()
+    broken = [SCHEMA, "ALTER TABLE things ADD COLUMN a TEXT; ALTER TABLE absent ADD COLUMN b TEXT;"]
+    with pytest.raises(DatabaseError, match="absent"):
+        await Database.open(path, application_id=APPLICATION_ID, migrations=broken)
+    same = await Database.open(path, application_id=APPLICATION_ID, migrations=[SCHEMA])
+    assert len(await same.read(lambda t: t.execute("PRAGMA table_info(things)"))) == 2
+    await same.close()
+
+
+async def test_a_file_that_is_no_database_or_anothers_is_refused_unchanged(tmp_path: Path) -> None:
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(b"not a database" * 200)
+    with pytest.raises(DatabaseCorrupt):
+        await Database.open(garbage, application_id=APPLICATION_ID, migrations=[SCHEMA])
+    assert garbage.read_bytes() == b"not a database" * 200
+    foreign = tmp_path / "foreign.sqlite"
+    await (await Database.open(foreign, application_id=1, migrations=[SCHEMA])).close()
+    with pytest.raises(DatabaseUnusable, match="another application"):
+        await Database.open(foreign, application_id=APPLICATION_ID, migrations=[SCHEMA])
+
+
+_WRITER = """
+import asyncio, sys
+from pathlib import Path
+from host.sqlite import Database
+async def main():
+    database = await Database.open(Path(sys.argv[1]), application_id=int(sys.argv[2]), migrations=[sys.argv[3]])
+    for i in range(100000):
+        await database.write(lambda t: t.execute("INSERT INTO things VALUES (?, 'x')", (i,)))
+        print(i, flush=True)
+    await database.close()
+asyncio.run(main())
+"""
+
+
+async def test_every_acknowledged_write_survives_sigkill(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    command = [sys.executable, "-c", _WRITER, str(path), str(APPLICATION_ID), SCHEMA]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    acknowledged = [int(process.stdout.readline()) for _ in range(50)]
+    os.kill(process.pid, signal.SIGKILL)
+    acknowledged += [int(line) for line in process.stdout.read().split()]
+    process.stdout.close()
+    process.wait()
+    database = await Database.open(path, application_id=APPLICATION_ID, migrations=[SCHEMA])
+    assert set(acknowledged) <= set(await _ids(database))
+    await database.close()
+
+
+async def test_two_processes_write_one_file_without_losing_a_write(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    command = [sys.executable, "-c", _WRITER.replace("100000", "200"), str(path), str(APPLICATION_ID), SCHEMA]
+    database = await Database.open(path, application_id=APPLICATION_ID, migrations=[SCHEMA])
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
+    for identifier in range(1000, 1200):
+        await database.write(_insert(identifier))
+    assert await process.wait() == 0
+    assert len(await _ids(database)) == 400
+    await database.close()
