@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections import Counter
 from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,9 +22,10 @@ _MAX_BODY_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One POST as it was counted: the `n`-th, `status` 200 done or 503 refused; the host died `killed` at it."""
+    """One POST as it was counted: the `n`-th, `status` 200 done or 503 refused; `killed`: the host died at it."""
 
     n: int
+    at_ms: int
     instance: str
     step: str
     status: int
@@ -47,7 +49,7 @@ class EffectLog:
             status = 503 if self._refusals[(instance, step)] > 0 else 200
             self._refusals[(instance, step)] -= 1
             killed = n == self._kill_at
-            effect = Effect(n, instance, step, status, killed)
+            effect = Effect(n, time.time_ns() // 1_000_000, instance, step, status, killed)
             self.effects.append(effect)
             if killed:
                 self._kill_host()

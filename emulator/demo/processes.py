@@ -23,6 +23,7 @@ class CountedEffect:
     """An effect as the counter saw it."""
 
     n: int
+    at_ms: int
     instance: str
     step: str
     status: int
