@@ -126,3 +126,6 @@ class Runners(Protocol):
         `on_lost(evidence, why)` is called at most once, when the runner died or the watchdog killed it; never after
         `stop()`, and no frame follows it. Raises `RunnersBusy`.
         """
+
+    async def end_lost(self, pid: int, process_started: str) -> StopEvidence:
+        """Prove that a process of an earlier host is gone, killing it if need be (DW-39)."""

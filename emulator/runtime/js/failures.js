@@ -1,4 +1,5 @@
 // host/failures.js: the errors a step rejects with, their private provenance, and reading what app code threw.
+import { namedError } from "./errors.js";
 import * as p from "./prim.js";
 
 const LONGEST_MESSAGE = 4096;
@@ -6,8 +7,7 @@ const MOST_HOPS = 16;
 const origins = new p.WeakMapC();
 
 const hostError = (name, message, step) => {
-  const error = new p.Err(message);
-  p.defineProperty(error, "name", p.dataDesc(name, false, false, false));
+  const error = namedError(name, message);
   p.weakSet(origins, error, { __proto__: null, name, step });
   return error;
 };

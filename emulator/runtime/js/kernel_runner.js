@@ -7,7 +7,6 @@
 //                 "<ctx> <frame>"
 import { DurableObject } from "cloudflare:workers";
 import { Calls, Host, Outbound, codeOf, isolateOf } from "kernel_shared.js";
-import ARGUMENTS from "arguments.txt";
 import CHANNEL from "channel.txt";
 import FAILURES from "failures.txt";
 import HISTORY from "history.txt";
@@ -23,7 +22,6 @@ const MAIN = {
     "host/run.js": { js: RUN },
     "host/steps.js": { js: STEPS },
     "host/history.js": { js: HISTORY },
-    "host/arguments.js": { js: ARGUMENTS },
     "host/channel.js": { js: CHANNEL },
     "host/failures.js": { js: FAILURES },
     "host/settling.js": { js: SETTLING },

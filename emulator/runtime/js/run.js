@@ -1,6 +1,6 @@
 // host/run.js: main module of an execution context. Evaluates the app only after all host code, constructs the exported
 // class once, calls `run` once and tells how it ended (DW-20 to DW-24, DW-31).
-import { buildEnv } from "./bindings.js";
+import { envMaker } from "./bindings.js";
 import { Channel, json } from "./channel.js";
 import { replaceClock } from "./clock.js";
 import { canon } from "./doc.js";
@@ -9,7 +9,6 @@ import { History } from "./history.js";
 import * as p from "./prim.js";
 import { settle } from "./settling.js";
 import { Steps } from "./steps.js";
-import { table } from "./table.js";
 
 const eventOf = (instanceId, paramsText) =>
   paramsText === null ? { instanceId } : { instanceId, params: p.JSONparse(paramsText) };
@@ -46,19 +45,19 @@ const runIn = (channel, steps, instance, event) => {
 /** `start` is `[className, instanceId, params text|null, nowMs|null, steps]`. */
 const execute = (raw, channel, start) => {
   if (start[3] !== null) replaceClock(start[3]);
-  const env = buildEnv(raw);
+  const env = envMaker(raw)();
   const steps = new Steps(new History(start[4]), channel);
-  const begin = (namespace) => {
+  const begin = (main) => {
     let instance;
     try {
-      instance = p.construct(namespace[start[0]], [env]);
+      instance = p.construct(main.app[start[0]], [env]);
     } catch (error) {
       throwIn(channel, error);
       return;
     }
     runIn(channel, steps, instance, eventOf(start[1], start[2]));
   };
-  settle(table[raw.ENTRYPOINT], begin, (error) => throwIn(channel, error));
+  settle(() => import("./main.js"), begin, (error) => throwIn(channel, error));
 };
 
 export class RunDO {

@@ -1,0 +1,98 @@
+"""The one WebSocket to a workerd process: texts both ways over a unix socket, in order, up to a size. Knows no frame.
+
+Sans-I/O under an asyncio protocol: sending is a plain call and a message is a plain callback, so a step costs no task.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from websockets.client import ClientProtocol
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
+from websockets.uri import parse_uri
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+
+
+class ChannelClosed(ConnectionError):
+    """The other side went away, refused the handshake or broke the protocol."""
+
+
+class Channel(asyncio.Protocol):
+    """An open channel. `on_text` gets every message; `on_close` is called once, after the last one."""
+
+    def __init__(self, on_text: Callable[[str], None], on_close: Callable[[], None]) -> None:
+        self._websocket = ClientProtocol(parse_uri("ws://kernel/"), max_size=MAX_MESSAGE_BYTES)
+        self._on_text = on_text
+        self._on_close = on_close
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport: asyncio.Transport | None = None
+        self._fragments: list[bytes] = []
+
+    @classmethod
+    async def connect(cls, path: Path, on_text: Callable[[str], None], on_close: Callable[[], None]) -> "Channel":
+        """Connect to a listening unix socket and finish the handshake. Raises `ChannelClosed`, OSError."""
+        loop = asyncio.get_running_loop()
+        _, channel = await loop.create_unix_connection(lambda: cls(on_text, on_close), str(path))
+        try:
+            await channel._opened
+        except BaseException:
+            channel.abort()
+            raise
+        return channel
+
+    def send(self, text: str) -> None:
+        """Send a message; after the end it goes nowhere."""
+        if self._websocket.state is State.OPEN:
+            self._websocket.send_text(text.encode())
+            self._flush()
+
+    def abort(self) -> None:
+        """Drop the connection at once; what was not delivered yet is not delivered any more."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._websocket.send_request(self._websocket.connect())
+        self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        self._websocket.receive_data(data)
+        for event in self._websocket.events_received():
+            if isinstance(event, Frame):
+                self._receive(event)
+            elif self._websocket.handshake_exc is None:
+                self._opened.set_result(None)
+        if self._websocket.handshake_exc is not None or self._websocket.parser_exc is not None:
+            self.abort()
+        else:
+            self._flush()
+
+    def eof_received(self) -> None:
+        self._websocket.receive_eof()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._opened.done():
+            self._opened.set_exception(ChannelClosed(str(self._websocket.handshake_exc or "closed before it opened")))
+            return
+        self._on_close()
+
+    def _receive(self, frame: Frame) -> None:
+        if frame.opcode in (Opcode.TEXT, Opcode.CONT):
+            self._fragments.append(bytes(frame.data))
+            if frame.fin:
+                message = b"".join(self._fragments)
+                self._fragments.clear()
+                if self._transport is not None and not self._transport.is_closing():
+                    self._on_text(message.decode("utf-8", "replace"))
+
+    def _flush(self) -> None:
+        assert self._transport is not None
+        for data in self._websocket.data_to_send():
+            if data:
+                self._transport.write(data)
+            else:
+                self._transport.close()

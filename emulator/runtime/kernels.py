@@ -1,0 +1,129 @@
+"""The configurations of our kernels: which modules they are made of and what their `env` holds. Starts nothing."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from emulator.runtime.config import Binding, Config, Disk, Network, Socket, Worker
+from host.model.json import JsonObject
+
+SOURCES = Path(__file__).parent / "js"
+CONTROL_SOCKET = "control"
+PUBLIC_SOCKET = "public"
+SHARED_MODULES = ("kernel_shared.js", "outbound.js", "addresses.js")
+SHARED_TEXTS = (
+    "arguments",
+    "bindings",
+    "clock",
+    "doc",
+    "errors",
+    "imp",
+    "prim",
+    "resolve",
+    "workflow_binding",
+)
+RUNNER_TEXTS = ("channel", "failures", "history", "run", "settling", "steps")
+
+
+class OutboundMode(StrEnum):
+    """Where app code's `fetch` may go: public addresses, private ones and this machine too, or nowhere (MW-16)."""
+
+    PUBLIC = "public"
+    LOCAL = "local"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundPolicy:
+    """`allow` lists `host` or `host:port` that are reachable in any mode, IPv6 in brackets. `own_ports` and
+    `own_addresses` (beyond loopback) are the host's listeners: reachable in none."""
+
+    mode: OutboundMode = OutboundMode.PUBLIC
+    allow: tuple[str, ...] = ()
+    own_ports: tuple[int, ...] = ()
+    own_addresses: tuple[str, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        return {
+            "mode": self.mode.value,
+            "allow": list(self.allow),
+            "ownPorts": list(self.own_ports),
+            "ownAddresses": list(self.own_addresses),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSettings:
+    """What every kernel is given: where compiled code lies and how app code may fetch."""
+
+    code_dir: Path
+    outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
+
+
+@cache
+def source(name: str) -> str:
+    """The text of one of our JavaScript files."""
+    return (SOURCES / name).read_text("utf-8")
+
+
+def texts(names: Iterable[str]) -> Mapping[str, str]:
+    """JavaScript that a kernel hands to isolates: imported as `<name>.txt`."""
+    return {f"{name}.txt": source(f"{name}.js") for name in names}
+
+
+def kernel_config(
+    main: str,
+    settings: KernelSettings,
+    own_texts: Iterable[str],
+    *,
+    sockets: Iterable[Socket] = (Socket(CONTROL_SOCKET, "kernel"),),
+    own_modules: Iterable[str] = (),
+    own_durable_classes: Iterable[str] = (),
+    v8_flags: Iterable[str] = (),
+) -> Config:
+    """A kernel whose main module is `main` and whose Durable Object K holds the host's socket.
+
+    `own_texts` are further sources it hands to isolates, `own_modules` further modules of its own.
+    """
+    kernel = Worker(
+        name="kernel",
+        modules={name: source(name) for name in (main, *SHARED_MODULES, *own_modules)},
+        texts=texts((*SHARED_TEXTS, *own_texts)),
+        bindings=(
+            Binding.loader("LOADER"),
+            Binding.durable_object("K", "K"),
+            Binding.service("CODE", "code"),
+            Binding.service("PUBLIC", "public"),
+            Binding.service("ANY", "any"),
+            Binding.json("POLICY", settings.outbound.to_json()),
+            *(Binding.durable_object(name, name) for name in own_durable_classes),
+        ),
+        durable_classes=("K", *own_durable_classes),
+    )
+    services = (
+        kernel,
+        Disk("code", settings.code_dir),
+        Network("public", ("public",)),
+        Network("any", ("public", "private")),
+    )
+    return Config(services, tuple(sockets), tuple(v8_flags))
+
+
+def runner_config(settings: KernelSettings, heap_mib: int) -> Config:
+    """A runner: its JavaScript heap ends the process beyond `heap_mib`."""
+    flags = (f"--max-old-space-size={heap_mib}",)
+    return kernel_config("kernel_runner.js", settings, RUNNER_TEXTS, v8_flags=flags)
+
+
+def gateway_config(settings: KernelSettings) -> Config:
+    """A gateway: app traffic on its socket `public`, the host on `control`."""
+    return kernel_config(
+        "kernel_gateway.js",
+        settings,
+        ("http",),
+        sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control")),
+        own_modules=("routes.js",),
+        own_durable_classes=("V",),
+    )

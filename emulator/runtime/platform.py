@@ -1,0 +1,174 @@
+"""What differs between operating systems about processes: their death with the host, limits, the wait for their end.
+
+Knows nothing of workerd. Spawn from the main thread only: the death signal follows the thread that spawned.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from emulator.runtime.identity import process_started
+
+_PACKAGES = Path(__file__).parents[2]
+_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "SSL_CERT_DIR", "SSL_CERT_FILE")
+_REAPER = "import sys; sys.path.insert(0, sys.argv[1]); from emulator.runtime.reaper import main; main()"
+
+
+@cache
+def _death_prefix() -> tuple[str, ...]:
+    """The command that ties a process's life to ours, where there is one."""
+    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
+    return () if setpriv is None else (setpriv, "--pdeathsig", "KILL", "--")
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of ours reaches a child but where libraries and root certificates lie."""
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return {"TZ": "UTC", **kept}
+
+
+def limit_data(pid: int, size_bytes: int) -> None:
+    """Bound what a process may allocate beyond its files, where the system can; allocations fail, it lives on."""
+    if sys.platform == "linux":
+        import resource
+
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (size_bytes, size_bytes))
+
+
+class Reaper:
+    """Our side of the reaper: knows every child, so that none outlives the host, however it dies."""
+
+    def __init__(self) -> None:
+        self._registered: dict[int, str] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def register(self, pid: int, started: str) -> None:
+        self._registered[pid] = started
+        self._tell(f"+ {pid} {started}\n")
+
+    def forget(self, pid: int) -> None:
+        if self._registered.pop(pid, None) is not None:
+            self._tell(f"- {pid}\n")
+
+    def close(self) -> None:
+        """End the reaper; what is still registered is killed by it."""
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
+
+    def _tell(self, line: str) -> None:
+        if self._process is None:
+            self._start()
+        elif not self._write(line):
+            self._process.wait()
+            self._start()
+
+    def _start(self) -> None:
+        command = [sys.executable, "-E", "-S", "-c", _REAPER, str(_PACKAGES)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        self._write("".join(f"+ {pid} {started}\n" for pid, started in self._registered.items()))
+
+    def _write(self, text: str) -> bool:
+        assert self._process is not None and self._process.stdin is not None
+        try:
+            self._process.stdin.write(text.encode())
+            self._process.stdin.flush()
+        except OSError:
+            return False
+        return True
+
+
+class Child:
+    """A process of ours: its identity, its end, and the one way to end it for certain."""
+
+    def __init__(self, process: subprocess.Popen[bytes], started: str, reaper: Reaper) -> None:
+        self.pid = process.pid
+        self.started = started
+        self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._process = process
+        self._reaper = reaper
+        self._watch()
+
+    @classmethod
+    def spawn(cls, command: Sequence[str], *, reaper: Reaper, pass_fds: Sequence[int], output_fd: int) -> "Child":
+        """Start `command` with its output on `output_fd`. Raises OSError. `exited` gives the exit status."""
+        process = subprocess.Popen(
+            [*_death_prefix(), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output_fd,
+            stderr=output_fd,
+            pass_fds=pass_fds,
+            env=_environment(),
+        )
+        started = process_started(process.pid) or "gone"
+        reaper.register(process.pid, started)
+        return cls(process, started, reaper)
+
+    def kill(self) -> None:
+        """Kill the process unless it has been reaped already."""
+        if not self.exited.done():
+            self._process.kill()
+
+    async def end(self) -> int:
+        """Kill the process and return its exit status once the system has confirmed the end (DW-39)."""
+        self.kill()
+        return await asyncio.shield(self.exited)
+
+    def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        if not hasattr(os, "pidfd_open"):
+            threading.Thread(target=self._wait_in_thread, args=(loop,), daemon=True).start()
+            return
+        descriptor = os.pidfd_open(self.pid)
+
+        def ended() -> None:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+            self._reap()
+
+        loop.add_reader(descriptor, ended)
+
+    def _wait_in_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody asks any more
+            loop.call_soon_threadsafe(self._reap)
+
+    def _reap(self) -> None:
+        status = self._process.wait()
+        self._reaper.forget(self.pid)
+        if not self.exited.done():
+            self.exited.set_result(status)
+
+
+async def end_process(pid: int, started: str) -> None:
+    """Kill a process that is none of our children, if it still is the one that `started` then, and see it gone.
+
+    Raises PermissionError for a process of somebody else.
+    """
+    while process_started(pid) == started:
+        with contextlib.suppress(ProcessLookupError):
+            _kill_if(pid, started)
+        await asyncio.sleep(0.002)
+
+
+def _kill_if(pid: int, started: str) -> None:
+    if not hasattr(os, "pidfd_open"):
+        os.kill(pid, signal.SIGKILL)
+        return
+    descriptor = os.pidfd_open(pid)  # from here on a reused pid cannot be hit
+    try:
+        if process_started(pid) == started:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,278 @@
+"""One runner process and the contexts in it: starting, routing frames, stopping with evidence (DW-39).
+
+Knows neither when a runner is used nor what a frame means.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from emulator.contexts import BindingCall, BindingCalls, ContextStart, StopEvidence
+from emulator.runtime.config import Config
+from emulator.runtime.kernels import CONTROL_SOCKET
+from emulator.runtime.process import Launcher, Workerd
+from host.model.time import Clock, timestamp
+
+_LOG = logging.getLogger(__name__)
+_UNAVAILABLE = '["error","backend_unavailable","The context of this call has ended."]'
+_FAILED = '["error","backend_unavailable","The host could not answer."]'
+ACK_TIMEOUT_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class StopRules:
+    """How contexts are stopped: by the kernel's ack within a bound, else by the end of the process; or always so."""
+
+    strict: bool = False
+    ack_timeout_s: float = ACK_TIMEOUT_S
+
+
+class Context:
+    """A started context, see `emulator.contexts.RunningContext`."""
+
+    def __init__(
+        self,
+        runner: "Runner",
+        context_id: str,
+        on_frame: Callable[[str], None],
+        on_lost: Callable[[StopEvidence, str], None],
+    ) -> None:
+        self.id = context_id
+        self.is_live = True
+        self._runner = runner
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._stopping: asyncio.Task[StopEvidence] | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._runner.pid
+
+    @property
+    def process_started(self) -> str:
+        return self._runner.process_started
+
+    def send(self, text: str) -> None:
+        if self.is_live:
+            self._runner.send(f"{self.id} {text}")
+
+    def receive(self, text: str) -> None:
+        """Deliver a frame of the isolate while the context lives."""
+        if self.is_live:
+            self._on_frame(text)
+
+    async def stop(self) -> StopEvidence:
+        self.is_live = False
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._runner.stop(self))
+        return await asyncio.shield(self._stopping)
+
+    def lose(self, evidence: StopEvidence, why: str) -> None:
+        """The process has ended: tell the owner unless it is stopping the context anyway."""
+        was_live, self.is_live = self.is_live, False
+        if was_live:
+            self._stopping = asyncio.create_task(_value(evidence))
+            self._on_lost(evidence, why)
+
+
+class RunnerOwner(Protocol):
+    """Who decides what becomes of a runner."""
+
+    def runner_is_idle(self, runner: "Runner") -> None:
+        """Its last context was stopped and the process lives."""
+
+    def runner_has_ended(self, runner: "Runner") -> None:
+        """Its process is gone; told once."""
+
+
+class Runner:
+    """A workerd process for contexts."""
+
+    def __init__(self, rules: StopRules, clock: Clock, calls: BindingCalls, owner: RunnerOwner) -> None:
+        self.started_count = 0
+        self.pongs = 0
+        self._rules = rules
+        self._clock = clock
+        self._calls = calls
+        self._owner = owner
+        self._contexts: dict[str, Context] = {}
+        self._acks: dict[str, asyncio.Future[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._why = "the runner's process ended"
+        self._workerd: Workerd | None = None
+
+    @classmethod
+    async def spawn(
+        cls,
+        launcher: Launcher,
+        config: Config,
+        rules: StopRules,
+        clock: Clock,
+        calls: BindingCalls,
+        owner: RunnerOwner,
+    ) -> "Runner":
+        """Start a process and wait until its kernel answers. Raises `WorkerdFailed`."""
+        runner = cls(rules, clock, calls, owner)
+        workerd = await launcher.start(config, CONTROL_SOCKET, runner._receive, runner._channel_closed)
+        runner._workerd = workerd
+        workerd.child.exited.add_done_callback(runner._ended)
+        return runner
+
+    @property
+    def workerd(self) -> Workerd:
+        assert self._workerd is not None
+        return self._workerd
+
+    @property
+    def pid(self) -> int:
+        return self.workerd.child.pid
+
+    @property
+    def process_started(self) -> str:
+        return self.workerd.child.started
+
+    @property
+    def has_ended(self) -> bool:
+        return self.workerd.child.exited.done()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._contexts)
+
+    def send(self, text: str) -> None:
+        self.workerd.channel.send(text)
+
+    def start(
+        self,
+        start: ContextStart,
+        on_frame: Callable[[str], None],
+        on_lost: Callable[[StopEvidence, str], None],
+    ) -> Context:
+        """Start a context; a failure to is told by `on_lost`."""
+        context = Context(self, start.context_id, on_frame, on_lost)
+        self._contexts[context.id] = context
+        self.started_count += 1
+        self.send(f"!start {context.id} {_version_text(start)}\n{_start_text(start)}")
+        return context
+
+    async def stop(self, context: Context) -> StopEvidence:
+        """Stop a context that takes no frames any more: by ack, or with the whole process."""
+        if self.has_ended or self._rules.strict or not await self._acknowledged(context):
+            self._why = "another context of the same process had to be killed"
+            status = await self.workerd.end()
+            evidence = self._evidence("exit", status)
+        else:
+            evidence = self._evidence("ack", None)
+        self._contexts.pop(context.id, None)
+        if not self._contexts and not self.has_ended:
+            self._owner.runner_is_idle(self)
+        return evidence
+
+    def kill(self, why: str) -> None:
+        """Kill the process; `why` is told to the owners of its contexts."""
+        self._why = why
+        self.workerd.child.kill()
+
+    async def end(self) -> None:
+        """Kill the process and wait for its end."""
+        await self.workerd.end()
+        for task in self._tasks:
+            task.cancel()
+
+    async def _acknowledged(self, context: Context) -> bool:
+        ack = self._acks[context.id] = asyncio.get_running_loop().create_future()
+        self.send(f"!stop {context.id}")
+        done, _ = await asyncio.wait((ack, self.workerd.child.exited), timeout=self._rules.ack_timeout_s)
+        del self._acks[context.id]
+        return ack in done
+
+    def _evidence(self, kind: Literal["ack", "exit"], status: int | None) -> StopEvidence:
+        return StopEvidence(self.pid, self.process_started, kind, status, timestamp(self._clock.now_ms()))
+
+    def _channel_closed(self) -> None:
+        if self._workerd is not None and not self.has_ended:
+            self.kill("the runner's channel closed")
+
+    def _ended(self, exited: asyncio.Future[int]) -> None:
+        self.workerd.channel.abort()
+        evidence = self._evidence("exit", exited.result())
+        contexts, self._contexts = list(self._contexts.values()), {}
+        for context in contexts:
+            context.lose(evidence, f"{self._why} (exit status {evidence.exit_status})")
+        self._owner.runner_has_ended(self)
+
+    def _receive(self, text: str) -> None:
+        head, _, rest = text.partition(" ")
+        if not head.startswith("!"):
+            context = self._contexts.get(head)
+            if context is not None:
+                context.receive(rest)
+            return
+        self._receive_control(head, rest)
+
+    def _receive_control(self, verb: str, rest: str) -> None:
+        match verb:
+            case "!pong":
+                self.pongs += 1
+            case "!stopped":
+                ack = self._acks.get(rest)
+                if ack is not None and not ack.done():
+                    ack.set_result(None)
+            case "!call":
+                number, _, call = rest.partition(" ")
+                task = asyncio.create_task(self._answer(number, json.loads(call)))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            case "!closed" | "!failed":
+                context_id, _, detail = rest.partition(" ")
+                if context_id in self._contexts and self._contexts[context_id].is_live:
+                    self.kill(f"the isolate ended: {detail or 'its socket closed'}")
+            case _:
+                self.kill("the kernel sent an unknown verb")
+
+    async def _answer(self, number: str, call: dict[str, dict[str, str]]) -> None:
+        props = call["props"]
+        context = self._contexts.get(props["contextId"])
+        reply = _UNAVAILABLE
+        if context is not None and context.is_live:
+            try:
+                reply = await self._calls.answer(binding_call(props, str(call["body"])))
+            except Exception:
+                _LOG.exception("a call of binding %s failed", props["binding"])
+                reply = _FAILED
+        self.send(f"!reply {number} {reply}")
+
+
+def binding_call(props: dict[str, str], body: str) -> BindingCall:
+    """A call as its stub's props and the app's text say; the props are the kernel's own, set by the host."""
+    return BindingCall(
+        props["versionUid"], props["binding"], props["kind"], props["targetUid"], props.get("contextId"), body
+    )
+
+
+async def _value(evidence: StopEvidence) -> StopEvidence:
+    return evidence
+
+
+def _version_text(start: ContextStart) -> str:
+    version = start.version
+    bindings = [{"name": b.name, "kind": b.kind, "targetUid": b.target_uid} for b in version.bindings]
+    told = {
+        "code": version.code_digest,
+        "versionUid": version.version_uid,
+        "vars": dict(version.vars),
+        "bindings": bindings,
+    }
+    return _json(told)
+
+
+def _start_text(start: ContextStart) -> str:
+    steps = [[step.name, step.state, step.text] for step in start.steps]
+    return _json([start.class_name, start.instance_id, start.params_text, start.now_ms, steps])
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,212 @@
+"""A pool of real workerd runners and a scripted host in place of the engine."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from emulator.contexts import BindingCall, ContextStart, StepRecord, StopEvidence
+from emulator.runtime.kernels import KernelSettings, OutboundPolicy
+from emulator.runtime.output_log import OutputLog
+from emulator.runtime.platform import Reaper
+from emulator.runtime.pool import PoolSettings, RunnerPool
+from emulator.runtime.process import Launcher
+from emulator.runtime.runner import Context
+from host.model.json import JsonValue
+from host.model.time import ControlledClock, RealTime
+from host.ports import BindingRecord, VersionRecord
+
+DEADLINE_S = 20.0
+NOW_MS = 1_800_000_000_000
+
+Frame = list[JsonValue]
+Answer = tuple[str, str | None] | None
+
+
+def write_code(code_dir: Path, modules: Mapping[str, str], entrypoint: str = "main.js") -> str:
+    """Compiled code as the compiler lays it down, for modules that use no `import()`; returns its digest."""
+    digest = hashlib.sha256(json.dumps(modules).encode()).hexdigest()
+    directory = code_dir / digest
+    directory.mkdir(parents=True, exist_ok=True)
+    index: list[dict[str, str]] = []
+    for number, (path, source) in enumerate(modules.items()):
+        (directory / str(number)).write_text(source, "utf-8")
+        index.append({"path": path, "kind": "js", "file": str(number)})
+    (directory / "index.json").write_text(json.dumps({"entrypoint": entrypoint, "modules": index}))
+    return digest
+
+
+@dataclass
+class Run:
+    """One context as the scripted host sees it: every frame so far, and how it ended."""
+
+    frames: list[Frame] = field(default_factory=list)
+    context: Context | None = None
+    ended: asyncio.Future[Frame] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    lost: asyncio.Future[tuple[StopEvidence, str]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    @property
+    def started(self) -> Context:
+        assert self.context is not None
+        return self.context
+
+    def verbs(self) -> list[JsonValue]:
+        return [frame[0] for frame in self.frames]
+
+    async def end(self) -> Frame:
+        """The frame that ended the run."""
+        return await asyncio.wait_for(asyncio.shield(self.ended), DEADLINE_S)
+
+    async def result(self) -> JsonValue:
+        """What `run` returned."""
+        frame = await self.end()
+        assert frame[0] == "return", frame
+        assert isinstance(frame[1], str)
+        value: JsonValue = json.loads(frame[1])
+        return value
+
+    async def loss(self) -> tuple[StopEvidence, str]:
+        return await asyncio.wait_for(asyncio.shield(self.lost), DEADLINE_S)
+
+    async def frame(self, verb: str) -> Frame:
+        """The first frame of that verb."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                for frame in self.frames:
+                    if frame[0] == verb:
+                        return frame
+                await asyncio.sleep(0.002)
+
+
+def durable(frame: Frame) -> Answer:
+    """A host for which everything is durable and every attempt the last one."""
+    match frame:
+        case ["done", _, _, _, text]:
+            assert text is None or isinstance(text, str)
+            return ("done", text)
+        case ["failed", _, _, _, message]:
+            return ("failed", str(message))
+        case ["sleep", _, _, 0]:
+            return ("done", None)
+        case ["begin", *_]:
+            return ("done", None)
+        case _:
+            return None
+
+
+class NoCalls:
+    """Answers binding calls with their own text."""
+
+    def __init__(self) -> None:
+        self.calls: list[BindingCall] = []
+
+    async def answer(self, call: BindingCall) -> str:
+        self.calls.append(call)
+        return json.dumps(["ok", call.binding])
+
+
+class ScriptedHost:
+    """Starts contexts of hand-written code in a real pool and answers their frames by a function."""
+
+    def __init__(self, pool: RunnerPool, code_dir: Path, calls: NoCalls) -> None:
+        self.pool = pool
+        self.calls = calls
+        self._code_dir = code_dir
+        self._count = 0
+
+    async def start(
+        self,
+        source: str | Mapping[str, str],
+        *,
+        params: str | None = None,
+        steps: Sequence[StepRecord] = (),
+        now_ms: int | None = None,
+        answer: Callable[[Frame], Answer] = durable,
+        vars: Mapping[str, JsonValue] | None = None,
+        bindings: tuple[BindingRecord, ...] = (),
+        class_name: str = "Flow",
+    ) -> Run:
+        modules = {"main.js": source} if isinstance(source, str) else source
+        digest = await asyncio.to_thread(write_code, self._code_dir, modules)
+        version = VersionRecord("version-1", "worker-1", digest, vars or {}, bindings)
+        self._count += 1
+        start = ContextStart(f"c{self._count}", version, class_name, "i-1", params, tuple(steps), now_ms)
+        run = Run()
+        run.context = await self.pool.start(start, lambda text: self._on_frame(run, text, answer), run_lost(run))
+        return run
+
+    async def run(self, body: str, **options: object) -> Run:
+        """Start a class `Flow` whose `run(event, step)` has this body."""
+        source = "export class Flow { constructor(env) { this.env = env; } async run(event, step) {" + body + "} }"
+        return await self.start(source, **options)  # type: ignore[arg-type]
+
+    def _on_frame(self, run: Run, text: str, answer: Callable[[Frame], Answer]) -> None:
+        frame: Frame = json.loads(text)
+        run.frames.append(frame)
+        if frame[0] in ("return", "threw", "mismatch", "limit") and not run.ended.done():
+            run.ended.set_result(frame)
+        reply = answer(frame)
+        if reply is not None and frame[1] != 0:
+            run.started.send(json.dumps(["reply", frame[1], *reply, None]))
+
+
+def run_lost(run: Run) -> Callable[[StopEvidence, str], None]:
+    return lambda evidence, why: run.lost.set_result((evidence, why))
+
+
+PoolMaker = Callable[..., "asyncio.Future[ScriptedHost]"]
+
+
+class Pools:
+    """Opens pools for a test and closes them after it."""
+
+    def __init__(self, workerd: Path, directory: Path) -> None:
+        self._workerd = workerd
+        self._directory = directory
+        self._closing: list[Callable[[], object]] = []
+        self._pools: list[RunnerPool] = []
+
+    async def open(
+        self, settings: PoolSettings | None = None, outbound: OutboundPolicy | None = None
+    ) -> ScriptedHost:
+        number = len(self._pools)
+        reaper = Reaper()
+        log = OutputLog(self._directory / f"workerd-{number}.log")
+        launcher = Launcher(self._workerd, self._directory / str(number), reaper, log)
+        code_dir = self._directory / "code"
+        code_dir.mkdir(exist_ok=True)
+        kernel = KernelSettings(code_dir, outbound or OutboundPolicy())
+        calls = NoCalls()
+        clock = ControlledClock.frozen(NOW_MS)
+        pool = RunnerPool(launcher, kernel, settings or PoolSettings(4), calls, clock, RealTime())
+        self._pools.append(pool)
+        self._closing += [launcher.close, reaper.close, log.close]
+        await pool.open()
+        return ScriptedHost(pool, code_dir, calls)
+
+    async def close(self) -> None:
+        for pool in self._pools:
+            await pool.close()
+        for close in self._closing:
+            close()
+
+
+@pytest.fixture
+async def pools(workerd: Path, tmp_path: Path) -> AsyncIterator[Pools]:
+    pools = Pools(workerd, tmp_path)
+    yield pools
+    await pools.close()
+
+
+@pytest.fixture
+async def host(pools: Pools) -> ScriptedHost:
+    """A pool with the default settings."""
+    return await pools.open()
+
+
