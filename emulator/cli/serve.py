@@ -1,0 +1,116 @@
+"""`takohost serve`: runs a host until a signal ends it. Knows options and exit codes, wires nothing."""
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emulator.cli.errors import CommandError, ExitCode
+
+if TYPE_CHECKING:
+    from emulator.cli import SubParsers
+    from emulator.compose.options import HostOptions, OutboundOptions
+
+_HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?")
+
+
+def add_parser(subparsers: "SubParsers") -> None:
+    """Name the command and its options."""
+    parser = subparsers.add_parser("serve", help="run a host", allow_abbrev=False)
+    parser.add_argument("--state-dir", type=Path, default=Path(".takohost"), help="where everything is kept")
+    parser.add_argument("--api-port", type=_port, default=0, metavar="PORT", help="Host API, https (default any)")
+    parser.add_argument(
+        "--ingress-port", type=_port, default=None, metavar="PORT", help="Workers, http (default 8787 when free)"
+    )
+    parser.add_argument("--management-port", type=_port, default=0, metavar="PORT", help="(default any)")
+    parser.add_argument("--ready-file", type=Path, metavar="PATH", help="written once everything answers")
+    parser.add_argument("--default-worker", metavar="NAME", help="the Worker that plain localhost reaches")
+    parser.add_argument(
+        "--allow-outbound",
+        action="append",
+        default=[],
+        type=_outbound,
+        metavar="local|none|HOST[:PORT]",
+        help="where Workers may fetch besides public addresses; `none` closes these too",
+    )
+    parser.add_argument("--runners", type=_count, metavar="N", help="runner processes kept (default 8 per processor)")
+    parser.add_argument("--max-contexts", type=_count, default=1000, metavar="N")
+    parser.add_argument("--context-memory", type=_count, default=256, metavar="MIB")
+    parser.add_argument("--context-cpu-limit", type=_seconds, default=10.0, metavar="SECONDS")
+    parser.add_argument("--stop-policy", choices=("reuse", "strict"), default="reuse")
+    parser.add_argument("--auth", choices=("none",), default="none", help="one principal, `local`")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT; 0 after an orderly end."""
+    from emulator.compose.errors import FoundationUnusable, StartRefused
+    from emulator.compose.run import run_host
+
+    try:
+        run_host(_options(arguments))
+    except FoundationUnusable as error:
+        raise CommandError(str(error), ExitCode.UNUSABLE) from error
+    except StartRefused as error:
+        raise CommandError(str(error), ExitCode.USAGE) from error
+    return ExitCode.DONE
+
+
+def _options(arguments: argparse.Namespace) -> "HostOptions":
+    from emulator.compose.listeners import ListenerPorts
+    from emulator.compose.options import HostOptions, RunnerOptions
+
+    return HostOptions(
+        state_dir=arguments.state_dir,
+        ports=ListenerPorts(arguments.api_port, arguments.ingress_port, arguments.management_port),
+        ready_file=arguments.ready_file,
+        default_worker=arguments.default_worker,
+        outbound=_outbound_options(arguments.allow_outbound),
+        runners=RunnerOptions(
+            runners=arguments.runners,
+            max_contexts=arguments.max_contexts,
+            context_memory_mib=arguments.context_memory,
+            context_cpu_limit_s=arguments.context_cpu_limit,
+            is_strict=arguments.stop_policy == "strict",
+        ),
+    )
+
+
+def _outbound_options(words: list[str]) -> "OutboundOptions":
+    from emulator.compose.options import OutboundOptions
+    from emulator.runtime.kernels import OutboundMode
+
+    modes = {word for word in words if word in ("local", "none")}
+    if len(modes) > 1:
+        raise CommandError("--allow-outbound is local or none, not both", ExitCode.USAGE)
+    allow = tuple(word for word in words if word not in modes)
+    return OutboundOptions(OutboundMode(modes.pop()) if modes else OutboundMode.PUBLIC, allow)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port (0 to 65535)")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000000")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.1 <= seconds <= 86400:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to 86400")
+    return seconds
+
+
+def _outbound(text: str) -> str:
+    """`local`, `none`, or a host with an optional port; an IPv6 address stands in brackets."""
+    found = _HOST_PORT.fullmatch(text)
+    if found is None or (found[2] is not None and not 1 <= int(found[2][1:]) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is not local, none or HOST[:PORT]")
+    return text

@@ -1,0 +1,38 @@
+"""What a host is told at its start, as values. Knows no command line."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulator.compose.listeners import ListenerPorts
+from emulator.runtime.kernels import OutboundMode
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundOptions:
+    """Where app code's `fetch` may go: the mode, and `host[:port]` that are reachable in any."""
+
+    mode: OutboundMode = OutboundMode.PUBLIC
+    allow: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerOptions:
+    """`runners` None is 8 per processor; `is_strict` kills a runner's process after every context."""
+
+    runners: int | None = None
+    max_contexts: int = 1000
+    context_memory_mib: int = 256
+    context_cpu_limit_s: float = 10.0
+    is_strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """`default_worker` is the name that `localhost` reaches when there are several Workers."""
+
+    state_dir: Path = Path(".takohost")
+    ports: ListenerPorts = field(default_factory=ListenerPorts)
+    ready_file: Path | None = None
+    default_worker: str | None = None
+    outbound: OutboundOptions = field(default_factory=OutboundOptions)
+    runners: RunnerOptions = field(default_factory=RunnerOptions)
