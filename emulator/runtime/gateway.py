@@ -1,0 +1,142 @@
+"""The HTTP way in to Workers: one listening socket, one workerd on it at a time, its table and its successors.
+
+Owns neither weights nor names: whoever does publishes a table. No request passes through here.
+"""
+
+import asyncio
+import logging
+import socket
+from typing import Literal
+
+from emulator.contexts import BindingCalls, StopEvidence
+from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
+from emulator.runtime.gateway_watchdog import CPU_LIMIT_S, GatewayWatchdog
+from emulator.runtime.kernels import KernelSettings, gateway_config
+from emulator.runtime.process import Launcher, WorkerdFailed
+from emulator.runtime.routes import RouteTable
+from host.model.time import Clock, RealTime, timestamp
+from host.ports import BackendUnavailable
+
+_LOG = logging.getLogger(__name__)
+PUBLISH_TIMEOUT_S = 20.0
+RETIRE_TIMEOUT_S = 1.0
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 2.0
+
+
+class Gateway:
+    """Serves `listener`, which stays the caller's to close. Use on one event loop, in the main thread."""
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        settings: KernelSettings,
+        listener: socket.socket,
+        calls: BindingCalls,
+        clock: Clock,
+        real_time: RealTime,
+        cpu_limit_s: float = CPU_LIMIT_S,
+    ) -> None:
+        self._launcher = launcher
+        self._config = gateway_config(settings)
+        self._listener = listener
+        self._calls = calls
+        self._clock = clock
+        self._real_time = real_time
+        self._watchdog = GatewayWatchdog(real_time, cpu_limit_s)
+        self._table = RouteTable().to_json()
+        self._process: GatewayProcess | None = None
+        self._changed = asyncio.Condition()
+        self._run: asyncio.Task[None] | None = None
+
+    async def open(self, table: RouteTable) -> None:
+        """Start the first process with its table. Raises `WorkerdFailed`."""
+        self._table = table.to_json()
+        self._run = asyncio.create_task(self._supervise(await self._spawn()))
+
+    async def close(self) -> None:
+        """End the process; what it still served is cut."""
+        if self._run is not None:
+            self._run.cancel()
+            await asyncio.wait((self._run,))
+        if self._process is not None:
+            await self._process.end()
+
+    @property
+    def pid(self) -> int | None:
+        """The process that serves now."""
+        return None if self._process is None else self._process.workerd.child.pid
+
+    async def publish(self, table: RouteTable) -> None:
+        """Put a table in force: every request accepted after the return goes by it, also in a successor (WD-04).
+
+        Raises `BackendUnavailable` when no process took it in time; a later one still will.
+        """
+        self._table = table.to_json()
+        try:
+            async with asyncio.timeout(PUBLISH_TIMEOUT_S):
+                while not await self._sent_table(await self._serving()):
+                    pass
+        except TimeoutError as error:
+            raise BackendUnavailable("the gateway did not take its routing table in time") from error
+
+    async def retire(self, version_uid: str) -> StopEvidence:
+        """Stop whatever still runs for a Version that left the table, with evidence (WD-07)."""
+        process = await self._serving()
+        try:
+            async with asyncio.timeout(RETIRE_TIMEOUT_S):
+                await process.retire(version_uid)
+        except (TimeoutError, GatewayEnded):
+            return self._evidence(process, "exit", await process.end())
+        return self._evidence(process, "ack", None)
+
+    def _evidence(self, process: GatewayProcess, kind: Literal["ack", "exit"], status: int | None) -> StopEvidence:
+        child = process.workerd.child
+        return StopEvidence(child.pid, child.started, kind, status, timestamp(self._clock.now_ms()))
+
+    async def _sent_table(self, process: GatewayProcess) -> bool:
+        try:
+            await process.set_table(self._table)
+        except GatewayEnded:
+            return False
+        return True
+
+    async def _serving(self) -> GatewayProcess:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._process is not None)
+            assert self._process is not None
+            return self._process
+
+    async def _supervise(self, process: GatewayProcess) -> None:
+        while True:
+            await self._become(process)
+            status = await self._watchdog.watch(process)
+            await self._become(None)
+            _LOG.warning("the gateway ended with status %d; starting its successor", status)
+            process = await self._successor()
+
+    async def _become(self, process: GatewayProcess | None) -> None:
+        async with self._changed:
+            self._process = process
+            self._changed.notify_all()
+
+    async def _successor(self) -> GatewayProcess:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                return await self._spawn()
+            except WorkerdFailed as error:
+                _LOG.error("the gateway does not start: %s", error)
+            await self._real_time.sleep_s(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def _spawn(self) -> GatewayProcess:
+        process = await GatewayProcess.spawn(self._launcher, self._config, self._listener, self._calls)
+        try:
+            await process.set_table(self._table)
+        except GatewayEnded as error:
+            raise WorkerdFailed("the gateway ended before it took its table") from error
+        except BaseException:
+            await process.end()
+            raise
+        return process

@@ -1,0 +1,119 @@
+"""One gateway process: its table, the calls of its bindings, the stop of a Version. Knows no successor."""
+
+import asyncio
+import itertools
+import json
+import logging
+import socket
+
+from emulator.contexts import BindingCalls
+from emulator.runtime.config import Config
+from emulator.runtime.kernels import CONTROL_SOCKET, PUBLIC_SOCKET
+from emulator.runtime.process import Launcher, Workerd
+from emulator.runtime.runner import binding_call
+
+_LOG = logging.getLogger(__name__)
+_FAILED = '["error","backend_unavailable","The host could not answer."]'
+
+
+class GatewayEnded(Exception):
+    """The process ended before it answered."""
+
+
+class GatewayProcess:
+    """A workerd that serves the public socket."""
+
+    def __init__(self, calls: BindingCalls) -> None:
+        self.pongs = 0
+        self._calls = calls
+        self._numbers = itertools.count(1)
+        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._workerd: Workerd | None = None
+
+    @classmethod
+    async def spawn(
+        cls, launcher: Launcher, config: Config, listener: socket.socket, calls: BindingCalls
+    ) -> "GatewayProcess":
+        """Start a process on the listening socket; requests wait until it has a table. Raises `WorkerdFailed`."""
+        process = cls(calls)
+        process._workerd = await launcher.start(
+            config, CONTROL_SOCKET, process._receive, process._channel_closed, {PUBLIC_SOCKET: listener}
+        )
+        process._workerd.child.exited.add_done_callback(process._ended)
+        return process
+
+    @property
+    def workerd(self) -> Workerd:
+        assert self._workerd is not None
+        return self._workerd
+
+    @property
+    def exited(self) -> asyncio.Future[int]:
+        return self.workerd.child.exited
+
+    async def set_table(self, text: str) -> None:
+        """Every request that is accepted once this returned goes by the new table (WD-04). Raises `GatewayEnded`."""
+        await self._ask("!table", text)
+
+    async def retire(self, version_uid: str) -> None:
+        """Stop whatever runs for a Version that is in no table any more (WD-07). Raises `GatewayEnded`."""
+        await self._ask("!retire", version_uid)
+
+    def ping(self) -> None:
+        """Ask for a pong: `pongs` grows once the event loop turns."""
+        self.workerd.channel.send("!ping 0")
+
+    def kill(self) -> None:
+        self.workerd.child.kill()
+
+    async def end(self) -> int:
+        """Kill the process and wait for its end; its exit status."""
+        return await self.workerd.end()
+
+    async def _ask(self, verb: str, text: str) -> None:
+        if self.exited.done():
+            raise GatewayEnded
+        number = str(next(self._numbers))
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self.workerd.channel.send(f"{verb} {number} {text}")
+        try:
+            await answer
+        finally:
+            self._waiting.pop(number, None)
+
+    def _receive(self, text: str) -> None:
+        verb, _, rest = text.partition(" ")
+        match verb:
+            case "!pong":
+                self.pongs += 1
+            case "!done":
+                answer = self._waiting.get(rest)
+                if answer is not None and not answer.done():
+                    answer.set_result(None)
+            case "!call":
+                number, _, call = rest.partition(" ")
+                task = asyncio.create_task(self._answer(number, json.loads(call)))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            case _:
+                _LOG.error("the gateway sent an unknown verb")
+                self.kill()
+
+    async def _answer(self, number: str, call: dict[str, dict[str, str]]) -> None:
+        try:
+            reply = await self._calls.answer(binding_call(call["props"], str(call["body"])))
+        except Exception:
+            _LOG.exception("a call of binding %s failed", call["props"]["binding"])
+            reply = _FAILED
+        self.workerd.channel.send(f"!reply {number} {reply}")
+
+    def _channel_closed(self) -> None:
+        if self._workerd is not None:
+            self.kill()
+
+    def _ended(self, _exited: asyncio.Future[int]) -> None:
+        self.workerd.channel.abort()
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(GatewayEnded())

@@ -1,0 +1,114 @@
+// The kernel of a gateway: the public socket's requests go to a Version picked by weight, in an isolate kept per Version,
+// without a word to the host. The host speaks over the control socket alone.
+//
+// host -> kernel: "!table <n> <json>", "!retire <n> <versionUid>", "!reply <n> <text>", "!ping <n>"
+// kernel -> host: "!done <n>", "!call <n> <json>", "!pong <n>"
+import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
+import { Calls, Host, Outbound, codeOf, isolateOf } from "kernel_shared.js";
+import { Routes, missing, plain } from "routes.js";
+import HTTP from "http.txt";
+
+export { Host, Outbound };
+
+const MAIN = { name: "host/http.js", modules: { "host/http.js": { js: HTTP } } };
+const LONGEST_START_MS = 10000;
+
+// One isolate runs the router, K and every V: they share these.
+let routes;
+
+/** The host's end: holds the one WebSocket, as I/O objects belong to the request that made them. */
+export class K extends DurableObject {
+  #host;
+  #calls;
+
+  fetch() {
+    if (this.#host !== undefined) return new Response("taken", { status: 409 });
+    const [theirs, ours] = Object.values(new WebSocketPair());
+    ours.accept();
+    this.#host = ours;
+    this.#calls = new Calls((text) => ours.send(text));
+    ours.addEventListener("message", (event) => this.#receive(event.data));
+    ours.addEventListener("close", () => this.#calls.lose());
+    return new Response(null, { status: 101, webSocket: theirs });
+  }
+
+  /** Called by `Host`: the reply text of a binding call. */
+  answer(props, body) {
+    return this.#calls.ask(props, body);
+  }
+
+  #receive(text) {
+    const [verb, number] = text.split(" ", 2);
+    const rest = text.slice(verb.length + number.length + 2);
+    switch (verb) {
+      case "!table":
+        routes = new Routes(JSON.parse(rest));
+        return this.#host.send("!done " + number);
+      case "!retire":
+        return this.#retire(number, rest);
+      case "!reply":
+        return this.#calls.reply(number + " " + rest);
+      case "!ping":
+        return this.#host.send("!pong " + number);
+    }
+  }
+
+  // Whatever runs for the Version runs below its V; without V there is nothing.
+  async #retire(number, versionUid) {
+    await versionObject(this.env, versionUid).stop().catch(() => undefined);
+    this.#host.send("!done " + number);
+  }
+}
+
+/** Holds all requests of one Version, so that they can be stopped together: its abort ends whatever they still do. */
+export class V extends DurableObject {
+  async fetch(request) {
+    const version = routes.version(this.ctx.id.name);
+    if (version === undefined) return plain(503, "This Version has been retired.");
+    const { env } = this;
+    const exports = this.ctx.exports;
+    const load = async () => isolateOf(await codeOf(env, version.code, MAIN), version, exports);
+    const worker = env.LOADER.get(version.versionUid, load);
+    return worker.getEntrypoint().fetch(request);
+  }
+
+  stop() {
+    this.ctx.abort("retired by the host");
+  }
+}
+
+function versionObject(env, versionUid) {
+  return env.V.get(env.V.idFromName(versionUid));
+}
+
+/** The host's own socket. */
+export class Control extends WorkerEntrypoint {
+  fetch(request) {
+    return this.env.K.get(this.env.K.idFromName("k")).fetch(request);
+  }
+}
+
+// A process takes over the public socket before it has a table: requests that waited in its queue wait a little more.
+async function firstRoutes() {
+  for (let waited = 0; routes === undefined && waited < LONGEST_START_MS; waited += 2) await scheduler.wait(2);
+  return routes;
+}
+
+export default {
+  async fetch(request, env) {
+    const known = routes ?? (await firstRoutes());
+    if (known === undefined) return plain(503, "The host has not said where requests go.");
+    const url = new URL(request.url);
+    const route = known.at(url.hostname);
+    if (route === undefined) return missing(url, known);
+    const version = route.pick(Math.random());
+    if (version === undefined) return plain(503, "The Worker " + route.name + " has no deployment.");
+    if (!version.handlers.includes("fetch")) return plain(404, "Not found.");
+    try {
+      return await versionObject(env, version.versionUid).fetch(request);
+    } catch (error) {
+      console.error("a request could not be served: " + error.message);
+      return plain(500, "Internal Server Error");
+    }
+  },
+};

@@ -1,0 +1,72 @@
+// Where requests go, as the host's table says: hostname -> Worker -> Version by weight (WD-01, WD-03). A table is replaced
+// whole, so a request sees one or the other. Loads no code.
+
+/** One Worker of the table. */
+class Route {
+  #versions;
+  #total;
+
+  constructor({ name, versions }) {
+    this.name = name;
+    this.#versions = versions;
+    this.#total = versions.reduce((sum, { weight }) => sum + weight, 0);
+  }
+
+  /** The Version for `chance` in [0, 1), undefined without a deployment. */
+  pick(chance) {
+    let left = chance * this.#total;
+    return this.#versions.find(({ weight }) => (left -= weight) < 0);
+  }
+
+  get versions() {
+    return this.#versions;
+  }
+}
+
+/**
+ * table: {"fallback": hostname | null, "workers": [{"name", "hostnames": [...], "versions":
+ * [{"weight", "versionUid", "code", "handlers", "vars", "bindings"}]}]}. `fallback` answers at localhost and addresses.
+ */
+export class Routes {
+  #byHostname = new Map();
+  #versions = new Map();
+  #fallback;
+
+  constructor(table) {
+    for (const worker of table.workers) {
+      const route = new Route(worker);
+      for (const hostname of worker.hostnames) this.#byHostname.set(hostname, route);
+      for (const version of worker.versions) this.#versions.set(version.versionUid, version);
+    }
+    this.#fallback = this.#byHostname.get(table.fallback);
+  }
+
+  at(hostname) {
+    return this.#byHostname.get(hostname) ?? (isNobodysName(hostname) ? this.#fallback : undefined);
+  }
+
+  version(versionUid) {
+    return this.#versions.get(versionUid);
+  }
+
+  get hostnames() {
+    return [...this.#byHostname].map(([hostname, route]) => ({ hostname, name: route.name }));
+  }
+}
+
+function isNobodysName(hostname) {
+  return hostname === "localhost" || hostname.startsWith("[") || /^\d+\.\d+\.\d+\.\d+$/.test(hostname);
+}
+
+/** A host-made answer. */
+export function plain(status, text) {
+  return new Response(text + "\n", { status, headers: { "content-type": "text/plain;charset=utf-8" } });
+}
+
+/** 404 with the names that would have answered. */
+export function missing(url, routes) {
+  const port = url.port === "" ? "" : ":" + url.port;
+  const lines = routes.hostnames.map(({ hostname, name }) => "  " + name + "  " + url.protocol + "//" + hostname + port + "/");
+  const known = lines.length === 0 ? ["No Worker is deployed here."] : ["Workers on this host:", ...lines.sort()];
+  return plain(404, ["No Worker answers at " + url.hostname + ".", "", ...known].join("\n"));
+}

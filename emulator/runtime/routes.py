@@ -1,0 +1,69 @@
+"""The routing table of the gateway as values, and the JSON in which its kernel takes it. Sends nothing."""
+
+import json
+from dataclasses import dataclass
+
+from emulator.runtime.addresses import worker_hostname
+from host.model.json import JsonObject
+from host.ports import VersionRecord
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedVersion:
+    """A Version with its share of the new requests of its Worker."""
+
+    version: VersionRecord
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayRoute:
+    """A Worker that has a name on this host; without Versions it has no active Deployment and answers 503."""
+
+    worker_uid: str
+    name: str
+    versions: tuple[RoutedVersion, ...] = ()
+
+    @property
+    def hostname(self) -> str:
+        return worker_hostname(self.name, self.worker_uid)
+
+    def to_json(self) -> JsonObject:
+        return {
+            "name": self.name,
+            "hostnames": [self.hostname],
+            "versions": [_version_json(routed) for routed in self.versions],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTable:
+    """Every Worker of the host. `default_worker` (a name) or the only Worker answers at `localhost` and addresses."""
+
+    routes: tuple[GatewayRoute, ...] = ()
+    default_worker: str | None = None
+
+    @property
+    def fallback(self) -> GatewayRoute | None:
+        named = [route for route in self.routes if self.default_worker in (None, route.name)]
+        return named[0] if len(named) == 1 else None
+
+    def to_json(self) -> str:
+        fallback = self.fallback
+        table: JsonObject = {
+            "fallback": None if fallback is None else fallback.hostname,
+            "workers": [route.to_json() for route in self.routes],
+        }
+        return json.dumps(table, ensure_ascii=False, separators=(",", ":"))
+
+
+def _version_json(routed: RoutedVersion) -> JsonObject:
+    version = routed.version
+    return {
+        "weight": routed.weight,
+        "versionUid": version.version_uid,
+        "code": version.code_digest,
+        "handlers": list(version.handlers),
+        "vars": dict(version.vars),
+        "bindings": [{"name": b.name, "kind": b.kind, "targetUid": b.target_uid} for b in version.bindings],
+    }
