@@ -95,6 +95,17 @@ class Catalog:
             for uid, name, deployment in routes.rows
         )
 
+    async def names(self) -> dict[str, str]:
+        """Every Worker's uid and name, with a Deployment or without."""
+        [found] = await self._database.query([Statement("SELECT worker_uid, name FROM catalog_workers ORDER BY name")])
+        return {str(uid): str(name) for uid, name in found.rows}
+
+    async def versions_of(self, worker_uid: str) -> tuple[str, ...]:
+        """The uids of a Worker's Versions."""
+        sql = "SELECT version_uid FROM catalog_versions WHERE worker_uid = ? ORDER BY version_uid"
+        [found] = await self._database.query([Statement(sql, (worker_uid,))])
+        return tuple(str(uid) for (uid,) in found.rows)
+
     async def pick(self, worker_uid: str, random: Callable[[], float]) -> str | None:
         """A Version by the weights in force, or none without a Deployment (WD-03)."""
         [found] = await self._database.query([rows.select_weights(worker_uid)])

@@ -1,46 +1,82 @@
 """Worker, Version and Deployment ports on the catalog: rows first, then those who act on them are told.
 
-Every call may be repeated; the rows are the truth, and gateway and engine are brought into line with them each time.
+Every call may be repeated: the rows are the truth, and gateway and engine are brought into line with them each time.
 """
 
 from typing import Protocol
 
 from emulator.catalog import Catalog
-from host.ports import BackendUnavailable, VersionRecord, Weight
-
-
-class RouteTable(Protocol):
-    """The gateway: who answers HTTP."""
-
-    async def push_routes(self) -> None:
-        """Return when every new request is chosen by the catalog's weights. Raises `BackendUnavailable`."""
-
-    async def retire_version(self, version_uid: str) -> None:
-        """End what still runs on a Version, proven. Raises `BackendUnavailable`."""
+from emulator.compose.routing import Routing
+from host.ports import VersionRecord, Weight
 
 
 class InstanceStarts(Protocol):
-    """The workflow engine: who starts contexts."""
+    """The part of the workflow engine that Deployments concern."""
 
     def deployments_changed(self) -> None:
         """Look again at what may start."""
 
     async def stop_worker(self, worker_uid: str) -> None:
-        """Stop every context of a Worker that has no Deployment any more, with evidence."""
+        """Return when no context of a Worker without a Deployment executes, with evidence."""
 
-    def is_executing(self, version_uid: str) -> bool: ...
+    def is_executing(self, version_uid: str) -> bool:
+        """Whether a context runs on the Version."""
 
 
 class CatalogWorkers:
     """The WorkerPort: a Worker is a name for its uid (MW-01)."""
 
-    def __init__(self, catalog: Catalog, routes: RouteTable) -> None:
+    def __init__(self, catalog: Catalog, routing: Routing) -> None:
         self._catalog = catalog
-        self._routes = routes
+        self._routing = routing
 
     async def register(self, worker_uid: str, name: str) -> None:
         await self._catalog.put_worker(worker_uid, name)
+        await self._routing.publish()
 
     async def retire(self, worker_uid: str) -> None:
         await self._catalog.remove_worker(worker_uid)
-        await self._routes.push_routes()
+        await self._routing.publish()
+
+
+class CatalogVersions:
+    """The VersionPort: the host's running copy of a Version is its row and the code it names (WV-09)."""
+
+    def __init__(self, catalog: Catalog, routing: Routing, starts: InstanceStarts) -> None:
+        self._catalog = catalog
+        self._routing = routing
+        self._starts = starts
+
+    async def install(self, version: VersionRecord) -> None:
+        await self._catalog.put_version(version)
+
+    async def is_executing(self, version_uid: str) -> bool:
+        return self._starts.is_executing(version_uid)
+
+    async def remove(self, version_uid: str) -> None:
+        await self._catalog.remove_version(version_uid)
+        await self._routing.retire(version_uid)
+
+
+class CatalogDeployments:
+    """The DeploymentPort: weights in the catalog, in the gateway's table and in the engine's choice (WD-03)."""
+
+    def __init__(self, catalog: Catalog, routing: Routing, starts: InstanceStarts) -> None:
+        self._catalog = catalog
+        self._routing = routing
+        self._starts = starts
+
+    async def activate(self, deployment_uid: str, worker_uid: str, weights: tuple[Weight, ...]) -> None:
+        await self._catalog.activate(deployment_uid, worker_uid, weights)
+        await self._routing.publish()
+        self._starts.deployments_changed()
+
+    async def retire(self, deployment_uid: str, worker_uid: str) -> None:
+        """Close selection first; then prove that contexts and requests of every Version have stopped (WD-07)."""
+        await self._catalog.retire_deployment(deployment_uid)
+        await self._routing.publish()
+        if worker_uid in {route.worker_uid for route in await self._catalog.routes()}:
+            return  # another Deployment of the Worker is in force: nothing of it is ours to stop
+        await self._starts.stop_worker(worker_uid)
+        for version_uid in await self._catalog.versions_of(worker_uid):
+            await self._routing.retire(version_uid)

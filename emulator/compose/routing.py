@@ -1,0 +1,44 @@
+"""Makes the gateway's table from the catalog's rows and hands it over, one table after the other. Keeps no row."""
+
+import asyncio
+
+from emulator.catalog import Catalog
+from emulator.runtime.gateway import Gateway
+from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
+from host.ports import VersionRecord, Weight
+
+
+class Routing:
+    """Publishes whole tables in order, so that an older one never replaces a newer one (WD-04)."""
+
+    def __init__(self, catalog: Catalog, gateway: Gateway, default_worker: str | None) -> None:
+        self._catalog = catalog
+        self._gateway = gateway
+        self._default_worker = default_worker
+        self._publishing = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Start the gateway with the table of the rows. Raises `WorkerdFailed`."""
+        await self._gateway.open(await self._table())
+
+    async def publish(self) -> None:
+        """Return when every new request goes by the rows. Raises `BackendUnavailable`."""
+        async with self._publishing:
+            await self._gateway.publish(await self._table())
+
+    async def retire(self, version_uid: str) -> None:
+        """Stop requests that still run on a Version which is in no table any more (WD-07)."""
+        await self._gateway.retire(version_uid)
+
+    async def _table(self) -> RouteTable:
+        active = {route.worker_uid: route.weights for route in await self._catalog.routes()}
+        names = await self._catalog.names()
+        routes = [
+            GatewayRoute(uid, name, await self._versions(active[uid]) if uid in active else ())
+            for uid, name in names.items()
+        ]
+        return RouteTable(tuple(routes), self._default_worker)
+
+    async def _versions(self, weights: tuple[Weight, ...]) -> tuple[RoutedVersion, ...]:
+        found = [(await self._catalog.version(weight.version_uid), weight.weight) for weight in weights]
+        return tuple(RoutedVersion(version, share) for version, share in found if isinstance(version, VersionRecord))
