@@ -1,0 +1,223 @@
+"""Carries accepted Operations out: take up, call the Form, settle; and all again after a crash (HA-46, HA-81).
+
+Each Operation has one task. A task that loses track of what it sent writes `reconciling` and repeats the same work
+later; a settlement names its lease, so a late one changes nothing. There is no expiry of leases: the state directory
+belongs to one host at a time, and a new host takes up whatever it finds running.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from enum import StrEnum
+from typing import assert_never
+
+from host.engine.limits import Limits
+from host.engine.settlement import affected_by, settle_failure, settle_success
+from host.engine.taking import Decided, Taken, Waiting, take_up
+from host.engine.waiters import Waiters
+from host.forms.form import ApplyFailed, Outcome
+from host.forms.registry import FormRegistry
+from host.model.errors import FailureCode
+from host.model.faults import FaultPoints, register
+from host.model.json import JsonObject
+from host.model.operation_states import Action, Effect, Status
+from host.model.records import Failure
+from host.model.time import Clock, RealTime
+from host.ports import ArtifactRefused, Backend, BackendError, BackendUnavailable, CodeRejected
+from host.sqlite import Database, DatabaseError, Transaction
+from host.store.operations import LeaseLost, lose_track, unfinished_operations
+
+AFTER_TAKE = register("host.execute.after_take", "an Operation is durably running, the backend was not called")
+AFTER_BACKEND = register("host.execute.after_backend", "the backend did the work, the settlement is not written")
+AFTER_SETTLE = register("host.execute.after_settle", "a settlement is durable, nobody has been told")
+AFTER_RECONCILING = register("host.recover.after_reconciling", "what ran at the crash reconciles, nothing is retried")
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+class _Step(StrEnum):
+    SETTLED = "settled"
+    WAITING = "waiting"
+    UNKNOWN = "unknown"
+
+
+class Executor:
+    """Runs at most `limits.running_operations` at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        real_time: RealTime,
+        backend: Backend,
+        forms: FormRegistry,
+        faults: FaultPoints,
+        limits: Limits,
+        waiters: Waiters,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._real_time = real_time
+        self._backend = backend
+        self._forms = forms
+        self._faults = faults
+        self._limits = limits
+        self._waiters = waiters
+        self._slots = asyncio.Semaphore(limits.running_operations)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def recover(self) -> None:
+        """Take up every unfinished Operation: what ran when the last host died reconciles first."""
+        now = self._clock.now_ms()
+
+        def reconcile(tx: Transaction) -> list[str]:
+            found = unfinished_operations(tx)
+            for operation in found:
+                if operation.status is Status.RUNNING:
+                    lose_track(tx, operation, None, now)
+            return [operation.id for operation in found if operation.status is not Status.WAITING_INPUT]
+
+        identifiers = await self._database.write(reconcile)
+        self._faults.reach(AFTER_RECONCILING)
+        for operation_id in identifiers:
+            self.schedule(operation_id)
+
+    def schedule(self, operation_id: str) -> None:
+        """Carry the Operation out in the background; a second call for a running one does nothing."""
+        if operation_id in self._tasks:
+            return
+        task = asyncio.create_task(self._carry_out(operation_id), name=f"operation {operation_id}")
+        self._tasks[operation_id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(operation_id, None))
+
+    async def close(self) -> None:
+        """Stop at once; what is unfinished is taken up by the next host."""
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _carry_out(self, operation_id: str) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            next_settlement = self._waiters.next_settlement
+            async with self._slots:
+                step = await self._attempt(operation_id)
+            match step:
+                case _Step.SETTLED:
+                    self._waiters.announce(operation_id)
+                    return
+                case _Step.WAITING:
+                    await next_settlement.wait()
+                case _Step.UNKNOWN:
+                    await self._real_time.sleep_s(pause_s)
+                    pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+                case other:
+                    assert_never(other)
+
+    async def _attempt(self, operation_id: str) -> _Step:
+        try:
+            taking = await self._database.write(self._taking(operation_id))
+        except DatabaseError:
+            _log.exception("operation %s cannot be taken up", operation_id)
+            return _Step.UNKNOWN
+        match taking:
+            case Decided():
+                return _Step.SETTLED
+            case Waiting():
+                return _Step.WAITING
+            case Taken():
+                return await self._carry_taken(taking)
+            case other:
+                assert_never(other)
+
+    async def _carry_taken(self, taken: Taken) -> _Step:
+        try:
+            self._faults.reach(AFTER_TAKE)
+            await self._work_and_settle(taken)
+            self._faults.reach(AFTER_SETTLE)
+        except LeaseLost:
+            return _Step.SETTLED
+        except Exception as error:
+            return await self._lose_track(taken, error)
+        return _Step.SETTLED
+
+    def _taking(self, operation_id: str) -> Callable[[Transaction], Taken | Waiting | Decided]:
+        now = self._clock.now_ms()
+        return lambda tx: take_up(tx, operation_id, self._forms, now, self._faults.reach)
+
+    async def _work_and_settle(self, taken: Taken) -> None:
+        try:
+            outcome = await self._work(taken)
+        except ApplyFailed as failed:
+            await self._settle_failure(taken, failed)
+            return
+        observations = await self._observe_affected(taken)
+        self._faults.reach(AFTER_BACKEND)
+        now = self._clock.now_ms()
+        retain_until = now + self._limits.replay_window_s * 1000
+        await self._database.write(
+            lambda tx: settle_success(tx, taken, outcome, observations, self._forms, now, retain_until)
+        )
+
+    async def _work(self, taken: Taken) -> Outcome:
+        """Raises `ApplyFailed` when the end is known, `BackendUnavailable` when it is not."""
+        if taken.verdict is not None:
+            raise taken.verdict
+        try:
+            if taken.operation.action is Action.DELETE:
+                await taken.form.retire(taken.task, self._backend)
+                return Outcome()
+            return await taken.form.apply(taken.task, self._backend)
+        except BackendUnavailable:
+            raise
+        except BackendError as error:
+            raise ApplyFailed(_failure_code(error), str(error), Effect.PARTIAL) from error
+
+    async def _settle_failure(self, taken: Taken, failed: ApplyFailed) -> None:
+        now = self._clock.now_ms()
+        retain_until = now + self._limits.replay_window_s * 1000
+        await self._database.write(lambda tx: settle_failure(tx, taken, failed, now, retain_until))
+
+    async def _observe_affected(self, taken: Taken) -> dict[str, JsonObject]:
+        """One that cannot be asked now keeps its old observation and its old time."""
+        observations: dict[str, JsonObject] = {}
+        for resource in await self._database.read(lambda tx: affected_by(tx, taken)):
+            form = self._forms.get(resource.form_url)
+            if form is None:
+                continue
+            try:
+                observations[resource.uid] = await form.observe(resource, self._backend)
+            except BackendError:
+                _log.warning("%s keeps its old observation: the backend does not answer", resource.uid)
+        return observations
+
+    async def _lose_track(self, taken: Taken, error: Exception) -> _Step:
+        """A failure that proves nothing: the same work is repeated against the same backend identity (HA-46)."""
+        if isinstance(error, BackendUnavailable):
+            failure = Failure(FailureCode.BACKEND_UNAVAILABLE, str(error))
+        else:
+            _log.error("operation %s: unexpected failure", taken.operation.id, exc_info=error)
+            failure = Failure(FailureCode.INTERNAL_ERROR, "the host failed while it worked on this; it tries again")
+        now = self._clock.now_ms()
+        while True:
+            try:
+                await self._database.write(lambda tx: lose_track(tx, taken.operation, failure, now))
+                return _Step.UNKNOWN
+            except LeaseLost:
+                return _Step.SETTLED
+            except DatabaseError:
+                _log.exception("operation %s stays running in the records", taken.operation.id)
+                await self._real_time.sleep_s(_LONGEST_PAUSE_S)
+
+
+def _failure_code(error: BackendError) -> FailureCode:
+    match error:
+        case ArtifactRefused():
+            return FailureCode.ARTIFACT_REFUSED
+        case CodeRejected():
+            return FailureCode.CODE_REJECTED
+        case _:
+            return FailureCode.BACKEND_FAILED

@@ -1,0 +1,94 @@
+"""Writes an Operation's end and everything that follows from it in one transaction."""
+
+from collections.abc import Mapping
+
+from host.engine.taking import Taken
+from host.engine.view import SpaceView
+from host.forms.form import ApplyFailed, Outcome
+from host.forms.registry import FormRegistry
+from host.model.json import JsonObject
+from host.model.operation_states import Action, Phase, Status, phase_for
+from host.model.records import Failure, Operation, Resource
+from host.sqlite import Transaction
+from host.store.operations import fail, retain, succeed
+from host.store.resources import (
+    Verified,
+    delete_resource,
+    find_resource,
+    replace_references,
+    store_failed,
+    store_observation,
+    store_verified,
+)
+
+
+def settle_success(
+    tx: Transaction,
+    taken: Taken,
+    outcome: Outcome,
+    observations: Mapping[str, JsonObject],
+    forms: FormRegistry,
+    at_ms: int,
+    retain_until_ms: int,
+) -> Operation:
+    """`observations` are the backend's fresh parts for the Resources that this one affects. Raises `LeaseLost`."""
+    operation = succeed(tx, taken.operation, at_ms)
+    retain(tx, operation.id, retain_until_ms)
+    resource = _resource(tx, operation)
+    view = SpaceView(tx, resource.owner, resource.space)
+    affected = [each.uid for each in taken.form.affected(view, resource)]
+    if operation.action is Action.DELETE:
+        delete_resource(tx, resource.uid, at_ms)
+    else:
+        _store_outcome(tx, taken, resource, operation, outcome, at_ms)
+    for uid in affected:
+        if uid in observations:
+            _observe_again(tx, view, uid, observations[uid], forms, at_ms)
+    return operation
+
+
+def settle_failure(tx: Transaction, taken: Taken, failed: ApplyFailed, at_ms: int, retain_until_ms: int) -> Operation:
+    """The Resource stays with spec and last observation, in `error` (HA-38, HA-44). Raises `LeaseLost`."""
+    failure = Failure(failed.code, failed.message)
+    operation = fail(tx, taken.operation, failed.effect, failure, at_ms)
+    retain(tx, operation.id, retain_until_ms)
+    store_failed(tx, operation.resource_uid, phase_for(operation.action, operation.status), failed.facts)
+    return operation
+
+
+def _resource(tx: Transaction, operation: Operation) -> Resource:
+    resource = find_resource(tx, operation.owner, operation.resource_uid)
+    assert resource is not None, "an unfinished Operation keeps its Resource"
+    return resource
+
+
+def _store_outcome(
+    tx: Transaction, taken: Taken, resource: Resource, operation: Operation, outcome: Outcome, at_ms: int
+) -> None:
+    """First what was proven, then the observation, which may follow from it."""
+    phase = phase_for(operation.action, Status.SUCCEEDED)
+    verified = Verified(operation.generation, at_ms, outcome.observed, outcome.output, outcome.facts)
+    store_verified(tx, resource.uid, phase, verified)
+    targets = [(reference.role, reference.uid) for reference in taken.form.references(taken.task.spec)]
+    replace_references(tx, resource.uid, targets)
+    view = SpaceView(tx, resource.owner, resource.space)
+    derived = taken.form.derive(view, _resource(tx, operation), outcome.observed)
+    store_observation(tx, resource.uid, derived, at_ms)
+
+
+def _observe_again(
+    tx: Transaction, view: SpaceView, uid: str, observed: JsonObject, forms: FormRegistry, at_ms: int
+) -> None:
+    """Only a settled Resource without a failure: otherwise the last verified values stay (HA-38)."""
+    resource = view.resource(uid)
+    if resource is None or resource.phase is not Phase.IDLE:
+        return
+    form = forms.get(resource.form_url)
+    if form is not None:
+        store_observation(tx, uid, form.derive(view, resource, observed), at_ms)
+
+
+def affected_by(tx: Transaction, taken: Taken) -> list[Resource]:
+    """The Resources whose observation a success of this Operation changes, to be asked of the backend beforehand."""
+    resource = _resource(tx, taken.operation)
+    return list(taken.form.affected(SpaceView(tx, resource.owner, resource.space), resource))

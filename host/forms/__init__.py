@@ -1,0 +1,1 @@
+"""The Forms: one module each, with its spec, equality, references, acceptance checks and backend work."""

@@ -1,0 +1,93 @@
+"""Which Versions a Worker's Deployments select, now and by what is accepted, and what they are proven to have.
+
+Read from rows alone, so that every check stands inside the acceptance transaction (WD-05, WD-09, DW-03).
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from host.forms import urls
+from host.forms.form import StateView
+from host.model.json import JsonObject, JsonValue
+from host.model.operation_states import Action
+from host.model.records import Resource
+from host.ports import Weight
+
+
+class Fitness(StrEnum):
+    """What is known of a Version against a requirement: unverified is never taken for unfit (DW-03)."""
+
+    FIT = "fit"
+    UNFIT = "unfit"
+    UNVERIFIED = "unverified"
+
+
+def weights_in_force(deployment: Resource) -> tuple[Weight, ...]:
+    """The weights that the runtime was brought to and not taken from again; none before the first success."""
+    return _weights(deployment.facts.get("weights"))
+
+
+def active_deployment(view: StateView, worker_uid: str) -> Resource | None:
+    """The Deployment from which new work is chosen."""
+    return next((each for each in _deployments(view, worker_uid) if weights_in_force(each)), None)
+
+
+def rival_of(view: StateView, worker_uid: str, deployment_uid: str | None) -> Resource | None:
+    """Another Deployment that selects for the Worker, or may once its Operation is decided (WD-02)."""
+    for deployment in _deployments(view, worker_uid):
+        if deployment.uid != deployment_uid and (deployment.unfinished is not None or deployment.facts):
+            return deployment
+    return None
+
+
+def selected_versions(view: StateView, worker_uid: str) -> tuple[str, ...]:
+    """Uids in force, and those of every accepted unfinished creation or update; a deletion brings none (DW-03).
+
+    Weights that a failed switch may have left in force count as well.
+    """
+    uids: dict[str, None] = {}
+    for deployment in _deployments(view, worker_uid):
+        known = weights_in_force(deployment) + _weights(deployment.facts.get("attempted"))
+        uids.update((weight.version_uid, None) for weight in known)
+        if deployment.unfinished in (Action.CREATE, Action.UPDATE):
+            uids.update((weight.version_uid, None) for weight in _asked(deployment.spec))
+    return tuple(uids)
+
+
+def required_classes(view: StateView, worker_uid: str) -> tuple[str, ...]:
+    """The classes of the Worker's Workflows, from acceptance of creation to the end of deletion (WD-05)."""
+    names = (workflow.spec.get("className") for workflow in view.referrers(worker_uid, urls.DURABLE_WORKFLOW))
+    return tuple(sorted({name for name in names if isinstance(name, str)}))
+
+
+def fitness(version: Resource | None, classes: Iterable[str]) -> Fitness:
+    """Whether the Version is proven to export every class."""
+    exported = None if version is None else version.facts.get("classes")
+    if not isinstance(exported, list):
+        return Fitness.UNVERIFIED
+    return Fitness.FIT if all(name in exported for name in classes) else Fitness.UNFIT
+
+
+def _deployments(view: StateView, worker_uid: str) -> Sequence[Resource]:
+    return view.referrers(worker_uid, urls.WORKER_DEPLOYMENT)
+
+
+def _weights(value: JsonValue) -> tuple[Weight, ...]:
+    """Weights as `{"resourceUid", "weight"}` objects: the form of `observed` and of the private facts."""
+    if not isinstance(value, list):
+        return ()
+    pairs = [(each.get("resourceUid"), each.get("weight")) for each in value if isinstance(each, dict)]
+    return tuple(Weight(uid, share) for uid, share in pairs if isinstance(uid, str) and isinstance(share, int))
+
+
+def _asked(spec: JsonObject) -> tuple[Weight, ...]:
+    """Weights of a stored spec, which was parsed when it was accepted."""
+    versions = spec.get("versions")
+    if not isinstance(versions, list):
+        return ()
+    entries: list[JsonValue] = [
+        {"resourceUid": reference.get("resourceUid"), "weight": each.get("weight")}
+        for each in versions
+        if isinstance(each, dict) and isinstance(reference := each.get("workerVersion"), dict)
+    ]
+    return _weights(entries)

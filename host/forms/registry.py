@@ -1,0 +1,29 @@
+"""Which Forms a host offers, by their exact URL."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from host.forms.durable_workflow import DurableWorkflow
+from host.forms.form import Form
+from host.forms.module_worker import ModuleWorker
+from host.forms.worker_bundle import WorkerBundle
+from host.forms.worker_deployment import WorkerDeployment
+from host.forms.worker_version import WorkerVersion
+
+
+class FormRegistry:
+    """Forms by URL; a URL that is not here is unsupported (HA-24, HA-32)."""
+
+    def __init__(self, forms: Iterable[Form[Any]]) -> None:
+        self._by_url: Mapping[str, Form[Any]] = MappingProxyType({form.url: form for form in forms})
+
+    @classmethod
+    def built_in(cls) -> "FormRegistry":
+        return cls((ModuleWorker(), WorkerBundle(), WorkerVersion(), WorkerDeployment(), DurableWorkflow()))
+
+    def get(self, url: str) -> Form[Any] | None:
+        return self._by_url.get(url)
+
+    def __iter__(self) -> Iterator[Form[Any]]:
+        return iter(self._by_url.values())

@@ -1,0 +1,120 @@
+"""WorkerDeployment 0.4.0: which Versions get new work, switched whole (WD-01 to WD-11)."""
+
+from dataclasses import dataclass
+
+from host.forms import urls
+from host.forms.deployed_weights import Fitness, fitness, required_classes, rival_of
+from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
+from host.forms.spec import array, check_distinct, closed_object, integer, reference
+from host.model.errors import FailureCode, dependency_conflict, invalid_spec
+from host.model.json import JsonObject, JsonValue
+from host.model.operation_states import Effect
+from host.model.records import Resource
+from host.ports import Backend, BackendError, BackendUnavailable, Weight
+
+_WHOLE = 10000
+_MOST_VERSIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDeploymentSpec:
+    """`weights` are in order of Version uid: they compare as a set (WD-01)."""
+
+    worker_uid: str
+    weights: tuple[Weight, ...]
+
+
+def _weight(value: JsonValue, where: str) -> Weight:
+    members = closed_object(value, where, required=("workerVersion", "weight"))
+    return Weight(
+        reference(members["workerVersion"], f"{where}.workerVersion"),
+        integer(members["weight"], f"{where}.weight", 1, _WHOLE),
+    )
+
+
+class WorkerDeployment(Form[WorkerDeploymentSpec]):
+    url = urls.WORKER_DEPLOYMENT
+
+    def parse(self, spec: JsonValue) -> WorkerDeploymentSpec:
+        members = closed_object(spec, "spec", required=("worker", "versions"))
+        worker_uid = reference(members["worker"], "spec.worker")
+        weights = array(members["versions"], "spec.versions", 1, _MOST_VERSIONS, _weight)
+        check_distinct([weight.version_uid for weight in weights], "spec.versions")
+        if sum(weight.weight for weight in weights) != _WHOLE:
+            raise invalid_spec(f"the weights of spec.versions do not add up to {_WHOLE}")
+        return WorkerDeploymentSpec(worker_uid, tuple(sorted(weights, key=lambda each: each.version_uid)))
+
+    def references(self, spec: WorkerDeploymentSpec) -> tuple[Reference, ...]:
+        versions = (
+            Reference("version", urls.WORKER_VERSION, weight.version_uid, "spec.versions") for weight in spec.weights
+        )
+        return (Reference("worker", urls.MODULE_WORKER, spec.worker_uid, "spec.worker"), *versions)
+
+    def check_create(self, view: StateView, spec: WorkerDeploymentSpec) -> None:
+        self._check(view, None, spec)
+
+    def check_update(
+        self, view: StateView, resource: Resource, old: WorkerDeploymentSpec, new: WorkerDeploymentSpec
+    ) -> None:
+        if old.worker_uid != new.worker_uid:
+            raise invalid_spec("spec.worker cannot be changed: create a new Deployment")
+        self._check(view, resource.uid, new)
+
+    def check_apply(self, view: StateView, resource: Resource, spec: WorkerDeploymentSpec) -> None:
+        """What was unverified at acceptance is decided now; unfit weights are never activated (WD-05, WD-09)."""
+        classes = required_classes(view, spec.worker_uid)
+        found = {fitness(view.resource(weight.version_uid), classes) for weight in spec.weights}
+        if found != {Fitness.FIT}:
+            raise ApplyFailed(
+                FailureCode.DEPENDENCY_UNFIT,
+                "a Version is not verified, or lacks a class that a Workflow of the Worker needs",
+                Effect.NONE,
+            )
+
+    async def apply(self, task: Task[WorkerDeploymentSpec], backend: Backend) -> Outcome:
+        weights: JsonValue = [
+            {"resourceUid": weight.version_uid, "weight": weight.weight} for weight in task.spec.weights
+        ]
+        try:
+            await backend.deployments.activate(task.uid, task.spec.worker_uid, task.spec.weights)
+        except BackendUnavailable:
+            raise
+        except BackendError as error:
+            # The switch is whole or not at all, but which of the two is not proven: keep both in the facts.
+            facts: JsonObject = {**task.facts, "attempted": weights}
+            raise ApplyFailed(FailureCode.BACKEND_FAILED, str(error), Effect.PARTIAL, facts) from error
+        return Outcome(
+            observed={"ready": True, "active": True, "selectedVersions": weights}, facts={"weights": weights}
+        )
+
+    async def retire(self, task: Task[WorkerDeploymentSpec], backend: Backend) -> None:
+        await backend.deployments.retire(task.uid, task.spec.worker_uid)
+
+    def check_delete(self, view: StateView, resource: Resource) -> None:
+        """Nothing attached blocks it (WD-07)."""
+
+    def affected(self, view: StateView, resource: Resource) -> tuple[Resource, ...]:
+        """Its Worker and the Worker's Workflows: their readiness follows from the weights (MW-01, DW-02)."""
+        worker = view.resource(self.parse(resource.spec).worker_uid)
+        if worker is None:
+            return ()
+        return (worker, *view.referrers(worker.uid, urls.DURABLE_WORKFLOW))
+
+    def _check(self, view: StateView, uid: str | None, spec: WorkerDeploymentSpec) -> None:
+        if rival_of(view, spec.worker_uid, uid) is not None:
+            raise dependency_conflict("the Worker has another Deployment")
+        classes = required_classes(view, spec.worker_uid)
+        for weight in spec.weights:
+            self._check_version(view.resource(weight.version_uid), spec.worker_uid, classes)
+
+    def _check_version(self, version: Resource | None, worker_uid: str, classes: tuple[str, ...]) -> None:
+        """An unverified Version is waited for while its own Operation is unfinished (WD-02)."""
+        if version is None or version.spec.get("worker") != {"resourceUid": worker_uid}:
+            raise dependency_conflict("a Version belongs to another Worker")
+        match fitness(version, classes):
+            case Fitness.UNFIT:
+                raise dependency_conflict("a Version lacks a class that a Workflow of the Worker needs")
+            case Fitness.UNVERIFIED if version.unfinished is None:
+                raise dependency_conflict("a Version could not be verified")
+            case _:
+                pass

@@ -1,0 +1,105 @@
+"""WorkerVersion 0.5.0: an immutable snapshot of code, environment and bindings (WV-01 to WV-18)."""
+
+from dataclasses import replace
+
+from host.forms import urls
+from host.forms.form import ApplyFailed, Form, Outcome, Reference, Task
+from host.forms.version_spec import BINDING_FORMS, WorkerVersionSpec, parse_version_spec
+from host.forms.worker_bundle import graph_of
+from host.model.errors import CallerError, ErrorCode, FailureCode, dependency_conflict
+from host.model.faults import register
+from host.model.json import JsonValue
+from host.model.operation_states import Effect
+from host.model.records import Resource
+from host.ports import Backend, BindingRecord, CodeRejected, CodeReport, VersionRecord
+
+AFTER_VERIFY = register("host.version.after_verify", "the code is proven, the runtime does not have the Version yet")
+
+_BUILT_KINDS = {"workflowBindings": "workflow"}
+
+
+class WorkerVersion(Form[WorkerVersionSpec]):
+    url = urls.WORKER_VERSION
+    defines_private_inputs = True
+
+    def parse(self, spec: JsonValue) -> WorkerVersionSpec:
+        return parse_version_spec(spec)
+
+    def references(self, spec: WorkerVersionSpec) -> tuple[Reference, ...]:
+        found = [Reference("worker", urls.MODULE_WORKER, spec.worker_uid, "spec.worker")]
+        if spec.bundle_uid is not None:
+            found.append(Reference("bundle", urls.WORKER_BUNDLE, spec.bundle_uid, "spec.bundle"))
+        if spec.assets is not None:
+            uid = spec.assets.bundle_uid
+            found.append(Reference("assets", urls.STATIC_ASSET_BUNDLE, uid, "spec.assets.bundle"))
+        for binding in spec.bindings:
+            form_url = BINDING_FORMS[binding.kind]
+            found.append(Reference(binding.kind, form_url, binding.target_uid, f"spec.{binding.kind}"))
+        return tuple(found)
+
+    def check_offered(self, spec: WorkerVersionSpec) -> None:
+        if spec.sensitive_names:
+            raise CallerError(
+                ErrorCode.CAPABILITY_REQUIRED, "spec.requiredSensitiveVars needs private inputs, which this host lacks"
+            )
+        for binding in spec.bindings:
+            if binding.kind not in _BUILT_KINDS:
+                raise dependency_conflict(f"spec.{binding.kind}: this host has not built this kind of binding yet")
+        if spec.assets is not None:
+            raise dependency_conflict("spec.assets: this host has not built asset serving yet")
+
+    async def hindrance(self, resource: Resource, backend: Backend) -> str | None:
+        """A running invocation holds its Version; a parked Workflow instance does not (WV-09)."""
+        if await backend.versions.is_executing(resource.uid):
+            return "an invocation still runs on this Version"
+        return None
+
+    async def apply(self, task: Task[WorkerVersionSpec], backend: Backend) -> Outcome:
+        report = await self._verify(task, backend)
+        task.reach(AFTER_VERIFY)
+        await backend.versions.install(_record(task, report))
+        return Outcome(
+            observed={"ready": True, "resolvedBindings": True, "bundleVerified": True},
+            facts={
+                "codeDigest": report.code_digest,
+                "handlers": list(report.handlers),
+                "classes": list(report.classes),
+            },
+        )
+
+    async def retire(self, task: Task[WorkerVersionSpec], backend: Backend) -> None:
+        await backend.versions.remove(task.uid)
+
+    async def _verify(self, task: Task[WorkerVersionSpec], backend: Backend) -> CodeReport:
+        """The proven exports, when they are the declared ones (MW-10)."""
+        bundle = task.related.get(task.spec.bundle_uid or "")
+        graph = None if bundle is None else graph_of(bundle.facts)
+        if graph is None:
+            raise ApplyFailed(FailureCode.DEPENDENCY_UNFIT, "the bundle could not be verified", Effect.NONE)
+        try:
+            report = await backend.code.verify(graph)
+        except CodeRejected as error:
+            raise ApplyFailed(FailureCode.CODE_REJECTED, str(error), Effect.NONE) from error
+        report = replace(report, handlers=tuple(sorted(report.handlers)))
+        if report.handlers != task.spec.handlers:
+            message = (
+                f"spec.handlers declares [{', '.join(task.spec.handlers)}],"
+                f" the default export has [{', '.join(report.handlers)}]"
+            )
+            raise ApplyFailed(FailureCode.CODE_REJECTED, message, Effect.NONE)
+        return report
+
+
+def _record(task: Task[WorkerVersionSpec], report: CodeReport) -> VersionRecord:
+    return VersionRecord(
+        version_uid=task.uid,
+        worker_uid=task.spec.worker_uid,
+        code_digest=report.code_digest,
+        vars=task.spec.vars,
+        bindings=tuple(
+            BindingRecord(binding.name, _BUILT_KINDS[binding.kind], binding.target_uid)
+            for binding in task.spec.bindings
+        ),
+        handlers=report.handlers,
+        classes=report.classes,
+    )

@@ -1,0 +1,1 @@
+"""The control database: its schema and every statement on it. Decides nothing."""
