@@ -7,7 +7,7 @@ import hmac
 import json
 
 from host.model.errors import invalid_request
-from host.store.resources import ResourceFilter
+from host.model.records import ResourceFilter
 
 _MAC_BYTES = 16
 

@@ -26,13 +26,13 @@ from host.model.errors import (
 )
 from host.model.faults import FaultPoints
 from host.model.ids import Ids
-from host.model.records import Operation, Principal, Resource
+from host.model.records import Operation, Principal, Resource, ResourceFilter
 from host.model.time import Clock, RealTime
 from host.ports import Backend, BackendError
 from host.sqlite import Database, DatabaseBusy, Transaction
 from host.store.keys import keep_secret
 from host.store.operations import find_operation
-from host.store.resources import ResourceFilter, find_resource, is_deleted, list_resources
+from host.store.resources import find_resource, is_deleted, list_resources
 
 _CURSOR_SECRET = "cursor"  # noqa: S105 - the name of a row
 

@@ -6,8 +6,8 @@ from host.engine.requests import CreateResource, UpdateResource
 from host.model.errors import CallerError, ErrorCode, invalid_request
 from host.model.ids import is_identifier
 from host.model.json import JsonObject
+from host.model.records import ResourceFilter
 from host.model.urls import is_https_url
-from host.store.resources import ResourceFilter
 
 _CREATE = frozenset({"form", "space", "name", "spec"})
 _UPDATE = frozenset({"spec"})

@@ -67,3 +67,12 @@ class Operation:
     updated_at_ms: int
     retain_until_ms: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFilter:
+    """Equality filters of a list; `None` does not filter."""
+
+    space: str | None = None
+    name: str | None = None
+    form_url: str | None = None

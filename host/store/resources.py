@@ -6,7 +6,7 @@ from typing import cast
 
 from host.model.json import JsonObject, decode_object, text_of
 from host.model.operation_states import Action, Phase
-from host.model.records import Resource
+from host.model.records import Resource, ResourceFilter
 from host.sqlite import Transaction, Value
 
 _COLUMNS = (
@@ -14,15 +14,6 @@ _COLUMNS = (
     " r.spec, r.observed, r.output, r.facts, r.last_operation,"
     " (SELECT o.action FROM operations o WHERE o.resource_uid = r.uid AND o.status NOT IN ('succeeded', 'failed'))"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceFilter:
-    """Equality filters of a list; `None` does not filter."""
-
-    space: str | None = None
-    name: str | None = None
-    form_url: str | None = None
 
 
 def find_resource(tx: Transaction, owner: str, uid: str) -> Resource | None:
