@@ -1,1 +1,1 @@
-"""What a Worker's environment offers: one package per kind of binding. Knows no process and no isolate."""
+"""The host's side of bindings, one folder a kind. Authorised by what the host fixed in a call, never by its body."""

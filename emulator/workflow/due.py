@@ -1,0 +1,115 @@
+"""The due index: when each instance that has not ended is to be looked at next. Derived, never decided on its own.
+
+One formula derives a row from the run and its steps; batches refresh a row by it, and start-up compares all of them.
+Being a function of rows that stand in the same transaction, a refresh needs no fence.
+"""
+
+from dataclasses import dataclass
+
+from emulator.d1 import Statement, named
+from emulator.runstore.address import RunAddress
+from emulator.runstore.schema import CREATED_MS, STATUS
+from emulator.runstore.snapshot import RunStatus
+from emulator.runstore.statements import at
+from emulator.workflow.guards import IS_LIVE, READY_WORKFLOWS
+from host.sqlite.transaction import Row
+
+LIFETIME_MS = 31_536_000_000
+
+_OF_RUN = "s.workflow_id = runs.workflow_id AND s.run_id = runs.run_id"
+_DERIVED = f"""
+    SELECT workflow_id, run_id,
+        CASE WHEN {STATUS} <> '{RunStatus.RUNNING}' THEN COALESCE(
+            (SELECT MIN(s.due_at_ms) FROM workflow_steps s WHERE {_OF_RUN} AND s.state = 'pending'),
+            (SELECT MAX(s.settled_at_ms) FROM workflow_steps s WHERE {_OF_RUN}),
+            {CREATED_MS}) END AS due_at_ms,
+        {CREATED_MS} + {LIFETIME_MS} AS expires_at_ms
+    FROM runs WHERE {IS_LIVE}
+"""
+_INSERT = "INSERT INTO workflow_due (workflow_id, run_id, due_at_ms, expires_at_ms)"
+_STARTABLE = f"due_at_ms <= :now AND workflow_id IN ({READY_WORKFLOWS})"
+_OPEN = "workflow_id IN (SELECT workflow_id FROM workflow_gates WHERE state = 'open')"
+
+
+def refresh(address: RunAddress) -> list[Statement]:
+    """Bring the row of one instance in line with the rest of the batch."""
+    where = "workflow_id = :workflow_id AND run_id = :run_id"
+    return [
+        named(f"DELETE FROM workflow_due WHERE {where}", at(address)),
+        named(f"{_INSERT} {_DERIVED} AND {where}", at(address)),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class DueInstance:
+    """An instance to act on. `revision` is the one the row had when it was found due."""
+
+    address: RunAddress
+    revision: int
+    worker_uid: str
+    class_name: str
+
+
+def select_startable(now_ms: int, most: int) -> Statement:
+    """Instances that can start a context now, the longest due first."""
+    return named(
+        f"""
+        SELECT d.workflow_id, d.run_id, snapshot ->> '$.lifecycle.revision', g.worker_uid, g.class_name
+        FROM workflow_due d JOIN runs USING (workflow_id, run_id) JOIN workflow_gates g USING (workflow_id)
+        WHERE {_STARTABLE} AND expires_at_ms > :now
+        ORDER BY d.due_at_ms, d.ord LIMIT :most
+        """,
+        {"now": now_ms, "most": most},
+    )
+
+
+def select_expired(now_ms: int, most: int) -> Statement:
+    """Instances past their lifetime (DW-33), in the same columns as `select_startable`."""
+    return named(
+        f"""
+        SELECT d.workflow_id, d.run_id, snapshot ->> '$.lifecycle.revision', g.worker_uid, g.class_name
+        FROM workflow_due d JOIN runs USING (workflow_id, run_id) JOIN workflow_gates g USING (workflow_id)
+        WHERE expires_at_ms <= :now AND {_OPEN} ORDER BY d.expires_at_ms, d.ord LIMIT :most
+        """,
+        {"now": now_ms, "most": most},
+    )
+
+
+def due_instance(row: Row) -> DueInstance:
+    """A row of `select_startable` or `select_expired` as a value."""
+    workflow_id, run_id, revision, worker_uid, class_name = row
+    assert isinstance(revision, int)
+    return DueInstance(RunAddress(str(workflow_id), str(run_id)), revision, str(worker_uid), str(class_name))
+
+
+def select_next(after_ms: int) -> Statement:
+    """The earliest instant after `after_ms` at which something can start or expires, in one row; null for never."""
+    return named(
+        f"""
+        SELECT MIN(at_ms) FROM (
+            SELECT MIN(due_at_ms) AS at_ms FROM workflow_due
+            WHERE due_at_ms > :after AND workflow_id IN ({READY_WORKFLOWS})
+            UNION ALL SELECT MIN(expires_at_ms) FROM workflow_due WHERE expires_at_ms > :after AND {_OPEN})
+        """,
+        {"after": after_ms},
+    )
+
+
+def select_differences() -> Statement:
+    """Rows in which the stored index and the derived one differ: address, stored due, derived due."""
+    return Statement(
+        f"""
+        SELECT COALESCE(d.workflow_id, x.workflow_id), COALESCE(d.run_id, x.run_id), d.due_at_ms, x.due_at_ms
+        FROM workflow_due d FULL JOIN ({_DERIVED}) x USING (workflow_id, run_id)
+        WHERE d.run_id IS NULL OR x.run_id IS NULL
+            OR d.due_at_ms IS NOT x.due_at_ms OR d.expires_at_ms <> x.expires_at_ms
+        """
+    )
+
+
+def rebuild() -> list[Statement]:
+    """Make the whole index what is derived, in order of creation where it says nothing else."""
+    return [
+        Statement("DELETE FROM workflow_due"),
+        Statement(f"{_INSERT} {_DERIVED} ORDER BY due_at_ms, created_at"),
+    ]

@@ -1,0 +1,113 @@
+"""The workflow engine as a whole: wires its parts over one database and starts and stops them in order."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from emulator.catalog import Catalog
+from emulator.contexts import Runners
+from emulator.d1 import Database
+from emulator.workflow.executions import Executions
+from emulator.workflow.gates import Gates
+from emulator.workflow.inspection import Inspection
+from emulator.workflow.instances import Instances
+from emulator.workflow.recovery import Orphan, recover
+from emulator.workflow.scheduler import Scheduler
+from emulator.workflow.sessions import Session
+from emulator.workflow.surroundings import Surroundings
+from host.model.faults import FaultPoints
+from host.model.time import Clock, RealTime
+
+MAX_CONTEXTS = 1000
+
+
+class Engine:
+    """Instances of Workflows on the rows of one database.
+
+    `gates` is the WorkflowPort, `instances` the caller's operations, `inspection` the histories. Made by `open`,
+    which brings what an earlier host left behind into order; nothing starts before `start`.
+    """
+
+    def __init__(self, surroundings: Surroundings, executions: Executions, max_contexts: int) -> None:
+        self._around = surroundings
+        self._executions = executions
+        self._scheduler = Scheduler(surroundings, executions, max_contexts)
+        self.gates = Gates(surroundings, executions)
+        self.instances = Instances(surroundings, executions)
+        self.inspection = Inspection(surroundings)
+
+    @classmethod
+    async def open(
+        cls,
+        database: Database,
+        clock: Clock,
+        real_time: RealTime,
+        ids: Callable[[], str],
+        faults: FaultPoints,
+        runners: Runners,
+        random: Callable[[], float],
+        is_alive: Callable[[int, str], bool],
+        max_contexts: int = MAX_CONTEXTS,
+    ) -> "Engine":
+        """Recover and be ready to admit. `ids` gives a new unique token at each call, `random` a number in [0, 1).
+
+        `is_alive(pid, process_started)` says whether that very process exists. Raises `DatabaseError`.
+        """
+        surroundings = Surroundings(
+            database, Catalog(database), clock, real_time, ids, faults, runners, random, is_alive
+        )
+        executions = Executions(surroundings.due_bell, surroundings.activity)
+        await recover(surroundings, executions)
+        return cls(surroundings, executions, max_contexts)
+
+    def start(self) -> None:
+        """Let due instances start."""
+        self._scheduler.start()
+
+    async def close(self) -> None:
+        """Start nothing any more, stop every context with evidence and leave its instance to be replayed."""
+        await self._scheduler.stop()
+        await self._requeue(self._sessions(), "host closed")
+        for orphan in self._executions.all():
+            if isinstance(orphan, Orphan):
+                orphan.watching.cancel()
+                await asyncio.wait([orphan.watching])
+
+    def deployments_changed(self) -> None:
+        """Weights were put in or out of force: instances that had no Version may start now."""
+        self._around.due_bell.ring()
+
+    async def idle(self) -> None:
+        """Return when no context executes and nothing is due at this instant. The caller sets a limit of real time."""
+        while True:
+            heard = self._around.activity.count
+            if not len(self._executions) and not await self._scheduler.has_due() and not len(self._executions):
+                return
+            await self._around.activity.after(heard)
+
+    async def next_due_ms(self) -> int | None:
+        """The earliest contract instant at which something starts or expires; none when nothing ever will."""
+        return await self._scheduler.next_ms()
+
+    def executing(self) -> tuple[tuple[str, str], ...]:
+        """Workflow uid and instance id of what executes now, to name what holds an advance of the clock."""
+        return tuple((e.address.workflow_id, e.address.run_id) for e in self._executions.all())
+
+    def is_executing(self, version_uid: str) -> bool:
+        """Whether a context runs, or starts, on the Version (WV-09)."""
+        return any(session.version_uid == version_uid for session in self._sessions())
+
+    async def stop_version(self, version_uid: str) -> None:
+        """Stop the contexts of a Version that left the weights; their instances go back to the queue (WD-04)."""
+        await self._requeue((s for s in self._sessions() if s.version_uid == version_uid), "version withdrawn")
+
+    async def stop_worker(self, worker_uid: str) -> None:
+        """Stop the contexts of a Worker whose Deployment was retired; their instances go back to the queue (WD-07)."""
+        await self._requeue((s for s in self._sessions() if s.worker_uid == worker_uid), "deployment retired")
+
+    def _sessions(self) -> list[Session]:
+        return [execution for execution in self._executions.all() if isinstance(execution, Session)]
+
+    async def _requeue(self, sessions: Iterable[Session], ending: str) -> None:
+        pending = [session.requeue(ending) for session in sessions]
+        if pending:
+            await asyncio.gather(*pending)

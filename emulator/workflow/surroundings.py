@@ -1,0 +1,74 @@
+"""What every part of the engine is given, the durable ways to write, and the named points between two writes."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from emulator.catalog import Catalog
+from emulator.contexts import Runners
+from emulator.d1 import Database, Result, Statement
+from emulator.workflow.bell import Bell
+from host.model.faults import FaultPoints, InjectedFault, register
+from host.model.time import Clock, RealTime
+from host.sqlite import DatabaseError
+
+logger = logging.getLogger("takohost.workflow")
+
+ADMITTED = register("workflow.admitted", "after an instance is admitted, before its creator is answered")
+CLAIMED = register("workflow.claimed", "after a context is claimed and its Version pinned, before it is started")
+STARTED = register("workflow.context_started", "after a context was started, before its process is recorded")
+RECORDED = register("workflow.context_recorded", "after the process is recorded, before the first frame is read")
+BEGUN = register("workflow.step_begun", "after a step with a policy is recorded, before its effect may run")
+SETTLED = register("workflow.step_settled", "after a step's outcome is durable, before the isolate is told")
+INTENDED = register("workflow.intent_recorded", "after an intent has fenced the owner, before the code is stopped")
+STOPPED = register("workflow.context_stopped", "after the code was stopped, before evidence and status are written")
+PUBLISHED = register("workflow.status_published", "after evidence and status are durable, before anybody is told")
+ACCEPTED = register("workflow.event_accepted", "after an event is durable, before its sender is answered")
+FENCED = register("workflow.lost_owners_fenced", "after start-up fenced dead owners, before their ends are recorded")
+RECOVERED = register("workflow.recovered", "after start-up recorded the ends of dead owners, before the due index")
+CLOSING = register("workflow.gate_closing", "after a Workflow's gate closed, before its owners are fenced")
+PROVEN = register("workflow.stops_proven", "after a closing Workflow's code has stopped, before it is purged")
+PURGED = register("workflow.gate_purged", "after a Workflow was purged, before its Operation is told")
+
+_PATIENCE_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The engine's constructor arguments; `ids` gives a new unique token, `random` a number in [0, 1).
+
+    `due_bell` rings when something may have become due, `activity` when something has been done.
+    """
+
+    database: Database
+    catalog: Catalog
+    clock: Clock
+    real_time: RealTime
+    ids: Callable[[], str]
+    faults: FaultPoints
+    runners: Runners
+    random: Callable[[], float]
+    is_alive: Callable[[int, str], bool]
+    due_bell: Bell = field(default_factory=Bell)
+    activity: Bell = field(default_factory=Bell)
+
+    async def insist(self, statements: Sequence[Statement], before: str | None = None) -> list[Result]:
+        """Run a batch that may be repeated until it is durable: a locked or full store delays it, nothing drops it.
+
+        `before` names the fault point that lies before the batch.
+        """
+        while True:
+            try:
+                if before is not None:
+                    self.faults.reach(before)
+                return await self.database.batch(statements)
+            except (DatabaseError, InjectedFault) as error:
+                logger.warning("a write is repeated: %s", error)
+                await self.real_time.sleep_s(_PATIENCE_S)
+
+    def spawn(self, tasks: "set[asyncio.Task[None]]", task: "asyncio.Task[None]") -> "asyncio.Task[None]":
+        """Keep a task alive until it is done."""
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        return task
