@@ -19,7 +19,8 @@ from emulator.runtime.compiled_code import (
     read_report,
     write_report,
 )
-from emulator.runtime.workbench import Bench, ModuleRefused, Workbench
+from emulator.runtime.process import Launcher
+from emulator.runtime.workbench import Bench, Deadlines, ModuleRefused, Workbench
 from host.ports import CodeRejected, CodeReport, ModuleFile, ModuleGraph
 
 MEDIA_KINDS = {
@@ -28,6 +29,7 @@ MEDIA_KINDS = {
     "application/octet-stream": ModuleKind.DATA,
     "application/wasm": ModuleKind.WASM,
 }
+DEFAULT_DEADLINES = Deadlines()
 AT_ONCE = 2
 """Bundles compiled side by side: more would only share the processors."""
 
@@ -42,12 +44,19 @@ class ArtifactReader(Protocol):
 class CodeCompiler:
     """Compiles into `code_dir`; only whole directories carry a digest as their name there."""
 
-    def __init__(self, artifacts: ArtifactReader, code_dir: Path, workbench: Workbench) -> None:
+    def __init__(
+        self,
+        artifacts: ArtifactReader,
+        code_dir: Path,
+        launcher: Launcher,
+        parser: Path,
+        deadlines: Deadlines = DEFAULT_DEADLINES,
+    ) -> None:
         self._artifacts = artifacts
         self._code_dir = code_dir
-        self._workbench = workbench
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._work_dir = code_dir / "work"
+        self.workbench = Workbench(launcher, parser, self._work_dir, deadlines)
         shutil.rmtree(self._work_dir, ignore_errors=True)
         self._work_dir.mkdir(parents=True)
 
@@ -66,7 +75,7 @@ class CodeCompiler:
 
     async def _build(self, graph: ModuleGraph, written: Path, final: Path) -> CodeReport:
         await self._compile(graph, written)
-        exports = await self._workbench.inspect(written)
+        exports = await self.workbench.inspect(written)
         report = CodeReport(final.name, exports.handlers, exports.classes)
         await asyncio.to_thread(write_report, written, report)
         await asyncio.to_thread(publish, written, final)
@@ -75,7 +84,7 @@ class CodeCompiler:
     async def _compile(self, graph: ModuleGraph, directory: Path) -> None:
         kinds = module_kinds(graph)
         writer = CodeWriter(directory, graph.entrypoint)
-        async with self._workbench.open_compiler() as bench:
+        async with self.workbench.open_compiler() as bench:
             await bench.set_graph(kinds)
             for file in graph.files:
                 data = await self._artifacts.read(file.sha256)

@@ -12,6 +12,7 @@ from host.model.json import JsonObject
 SOURCES = Path(__file__).parent / "js"
 CONTROL_SOCKET = "control"
 PUBLIC_SOCKET = "public"
+BENCH_SOCKET = "bench"
 SHARED_MODULES = ("kernel_shared.js", "outbound.js", "addresses.js")
 SHARED_TEXTS = (
     "arguments",
@@ -24,6 +25,8 @@ SHARED_TEXTS = (
     "resolve",
     "workflow_binding",
 )
+COMPILER_HEAP = "--max-old-space-size=3072"  # the tree of a module of 16 MiB
+INSPECTOR_HEAP = "--max-old-space-size=512"
 RUNNER_TEXTS = ("channel", "failures", "history", "run", "settling", "steps")
 
 
@@ -127,3 +130,21 @@ def gateway_config(settings: KernelSettings) -> Config:
         own_modules=("routes.js",),
         own_durable_classes=("V",),
     )
+
+
+def compiler_config(parser: Path) -> Config:
+    """A worker that parses and rewrites modules, without any binding or way out."""
+    modules = {name: source(name) for name in ("compile.js", "rewrite.js", "resolve.js", "prim.js")}
+    modules["meriyah.mjs"] = parser.read_text("utf-8")
+    return Config((Worker("compiler", modules, {}, ()),), (Socket(BENCH_SOCKET, "compiler"),), (COMPILER_HEAP,))
+
+
+def inspector_config(code_dir: Path) -> Config:
+    """A kernel that looks at the exports of compiled code, which has no binding and no way out either."""
+    inspector = Worker(
+        name="inspector",
+        modules={name: source(name) for name in ("kernel_inspect.js", *SHARED_MODULES)},
+        texts=texts((*SHARED_TEXTS, "inspect")),
+        bindings=(Binding.loader("LOADER"), Binding.service("CODE", "code")),
+    )
+    return Config((inspector, Disk("code", code_dir)), (Socket(BENCH_SOCKET, "inspector"),), (INSPECTOR_HEAP,))

@@ -10,30 +10,26 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import httpx
 
 from emulator.runtime.compiled_code import ModuleKind
-from emulator.runtime.locate import Runtime
-from host.ports import CodeRejected
+from emulator.runtime.config import Config
+from emulator.runtime.kernels import BENCH_SOCKET, compiler_config, inspector_config
+from emulator.runtime.platform import limit_data
+from emulator.runtime.process import Launcher
+from host.ports import BackendUnavailable, CodeRejected
 
-JS = Path(__file__).parent / "js"
-ISOLATE_MODULES = (
-    "arguments",
-    "bindings",
-    "clock",
-    "doc",
-    "errors",
-    "imp",
-    "inspect",
-    "prim",
-    "resolve",
-    "workflow_binding",
-)
 UNBOUNDED = httpx.Timeout(None)  # the deadlines of whole jobs bound every request
-COMPILE_DEADLINE_S = 60.0
-INSPECT_DEADLINE_S = 5.0
+_INSPECTOR_DATA_BYTES = 1536 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds of real time for a whole job."""
+
+    compile_s: float = 60.0
+    inspect_s: float = 5.0
 
 
 class ModuleRefused(Exception):
@@ -83,59 +79,54 @@ class Bench:
 
 
 class Workbench:
-    """Starts a process per job. Deadlines are seconds of real time."""
+    """Starts a process per job. Inspects code below `work_dir`."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        *,
-        compile_deadline_s: float = COMPILE_DEADLINE_S,
-        inspect_deadline_s: float = INSPECT_DEADLINE_S,
-    ) -> None:
-        self._runtime = runtime
-        self._compile_deadline_s = compile_deadline_s
-        self._inspect_deadline_s = inspect_deadline_s
+    def __init__(self, launcher: Launcher, parser: Path, work_dir: Path, deadlines: Deadlines) -> None:
+        self._launcher = launcher
+        self._work_dir = work_dir
+        self._deadlines = deadlines
+        self._compiler = compiler_config(parser)
+        self._inspector = inspector_config(work_dir)
 
     @asynccontextmanager
     async def open_compiler(self) -> AsyncIterator[Bench]:
         """A compiler for one graph. Raises `CodeRejected` when the graph takes too long or too much memory."""
-        late = f"the bundle could not be compiled within {self._compile_deadline_s:g} s"
+        late = f"the bundle could not be compiled within {self._deadlines.compile_s:g} s"
         with rejecting(late, "the bundle needs too much memory to be compiled"):
-            async with asyncio.timeout(self._compile_deadline_s):
-                async with self._serve(compiler_config(self._runtime.parser)) as client:
-                    yield Bench(client)
+            async with asyncio.timeout(self._deadlines.compile_s), self._serve(self._compiler) as client:
+                yield Bench(client)
 
     async def inspect(self, code: Path) -> Exports:
         """What the main module of a compiled directory exports. Raises `CodeRejected` with the reason."""
-        late = f"the main module did not finish evaluating within {self._inspect_deadline_s:g} s"
-        async with self._serve(inspector_config(code.parent)) as client:
+        late = f"the main module did not finish evaluating within {self._deadlines.inspect_s:g} s"
+        async with self._serve(self._inspector, _INSPECTOR_DATA_BYTES) as client:
             with rejecting(late, "the main module ended the runtime while it was evaluated"):
-                async with asyncio.timeout(self._inspect_deadline_s):
-                    answer = await client.get(f"/{code.name}")
-        found = answer.json() if answer.is_success else {"failure": "the modules could not be loaded"}
+                async with asyncio.timeout(self._deadlines.inspect_s):
+                    answer = await client.get("/" + code.relative_to(self._work_dir).as_posix())
+        if not answer.is_success:
+            raise BackendUnavailable("the compiled code could not be inspected")
+        found = answer.json()
         if "failure" in found:
             raise CodeRejected(found["failure"])
         return Exports(tuple(found["handlers"]), tuple(found["classes"]))
 
     @asynccontextmanager
-    async def _serve(self, config: str) -> AsyncIterator[httpx.AsyncClient]:
-        with TemporaryDirectory(prefix="takohost-") as name:
-            directory = Path(name)
-            (directory / "config.capnp").write_text(config)
-            process = await asyncio.create_subprocess_exec(
-                self._runtime.workerd, "serve", "--experimental", "-I", "/", "config.capnp", cwd=directory
-            )
-            try:
-                socket = directory / "s"
-                while not socket.exists():
-                    await asyncio.sleep(0.005)
-                transport = httpx.AsyncHTTPTransport(uds=str(socket))
-                async with httpx.AsyncClient(transport=transport, base_url="http://bench", timeout=UNBOUNDED) as client:
-                    yield client
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                await process.wait()
+    async def _serve(self, config: Config, data_bytes: int | None = None) -> AsyncIterator[httpx.AsyncClient]:
+        listener, path = self._launcher.listen()
+        try:
+            with listener:  # ours is closed at once: a process that dies resets what still waits to be accepted
+                child = self._launcher.spawn(config, {BENCH_SOCKET: listener})
+        except OSError as error:
+            raise BackendUnavailable("the JavaScript runtime could not be started") from error
+        try:
+            if data_bytes is not None:
+                limit_data(child.pid, data_bytes)
+            transport = httpx.AsyncHTTPTransport(uds=str(path))
+            async with httpx.AsyncClient(transport=transport, base_url="http://bench", timeout=UNBOUNDED) as client:
+                yield client
+        finally:
+            path.unlink()
+            await child.end()
 
 
 @contextmanager
@@ -147,43 +138,3 @@ def rejecting(late: str, died: str) -> Iterator[None]:
         raise CodeRejected(late) from error
     except httpx.TransportError as error:
         raise CodeRejected(died) from error
-
-
-def compiler_config(parser: Path) -> str:
-    """A worker of three modules of ours and the parser, without any binding or way out."""
-    modules = [js_module(name) for name in ("compile.js", "rewrite.js", "resolve.js", "prim.js")]
-    return config_text([*modules, embedded("meriyah.mjs", "esModule", parser)])
-
-
-def inspector_config(code_root: Path) -> str:
-    """A kernel that loads compiled code below `code_root` into one isolate without a way out."""
-    modules = [js_module(name) for name in ("kernel_inspect.js", "kernel_shared.js", "outbound.js", "addresses.js")]
-    texts = [embedded(f"{name}.txt", "text", JS / f"{name}.js") for name in ISOLATE_MODULES]
-    return config_text(
-        [*modules, *texts],
-        bindings='(name = "LOADER", workerLoader = ()), (name = "CODE", service = "code")',
-        services=f'(name = "code", disk = (path = {json.dumps(str(code_root))}))',
-    )
-
-
-def js_module(name: str) -> str:
-    return embedded(name, "esModule", JS / name)
-
-
-def embedded(name: str, kind: str, path: Path) -> str:
-    return f"(name = {json.dumps(name)}, {kind} = embed {json.dumps(str(path))})"
-
-
-def config_text(modules: list[str], bindings: str = "", services: str = "") -> str:
-    return f"""using Workerd = import "/workerd/workerd.capnp";
-const config :Workerd.Config = (
-  v8Flags = ["--max-old-space-size=1024"],
-  services = [(name = "main", worker = .main), {services}],
-  sockets = [(name = "http", address = "unix:s", http = (), service = "main")],
-);
-const main :Workerd.Worker = (
-  modules = [{", ".join(modules)}],
-  bindings = [{bindings}],
-  compatibilityDate = "2026-01-01",
-);
-"""

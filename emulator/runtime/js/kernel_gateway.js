@@ -15,6 +15,9 @@ const LONGEST_START_MS = 10000;
 
 // One isolate runs the router, K and every V: they share these.
 let routes;
+let loads = 0;
+// Versions by uid from their first table until they are retired: a request keeps the Version it was given (WD-03).
+const versions = new Map();
 
 /** The host's end: holds the one WebSocket, as I/O objects belong to the request that made them. */
 export class K extends DurableObject {
@@ -42,7 +45,7 @@ export class K extends DurableObject {
     const rest = text.slice(verb.length + number.length + 2);
     switch (verb) {
       case "!table":
-        routes = new Routes(JSON.parse(rest));
+        this.#setTable(JSON.parse(rest));
         return this.#host.send("!done " + number);
       case "!retire":
         return this.#retire(number, rest);
@@ -53,27 +56,45 @@ export class K extends DurableObject {
     }
   }
 
+  #setTable(table) {
+    for (const worker of table.workers) for (const version of worker.versions) versions.set(version.versionUid, version);
+    routes = new Routes(table);
+  }
+
   // Whatever runs for the Version runs below its V; without V there is nothing.
   async #retire(number, versionUid) {
+    versions.delete(versionUid);
     await versionObject(this.env, versionUid).stop().catch(() => undefined);
     this.#host.send("!done " + number);
   }
 }
 
-/** Holds all requests of one Version, so that they can be stopped together: its abort ends whatever they still do. */
+/**
+ * Holds the isolate and all requests of one Version, so that they can be stopped together: its abort ends whatever they
+ * still do and lets the isolate go.
+ */
 export class V extends DurableObject {
+  #entrypoint;
+
   async fetch(request) {
-    const version = routes.version(this.ctx.id.name);
-    if (version === undefined) return plain(503, "This Version has been retired.");
-    const { env } = this;
-    const exports = this.ctx.exports;
-    const load = async () => isolateOf(await codeOf(env, version.code, MAIN), version, exports);
-    const worker = env.LOADER.get(version.versionUid, load);
-    return worker.getEntrypoint().fetch(request);
+    const version = versions.get(this.ctx.id.name);
+    if (version === undefined) return plain(503, "This Version was retired.");
+    try {
+      this.#entrypoint ??= this.#load(version);
+      return await this.#entrypoint.fetch(request);
+    } catch (error) {
+      this.#entrypoint = undefined; // the app's own errors are answers: this isolate could not be loaded
+      throw error;
+    }
   }
 
   stop() {
     this.ctx.abort("retired by the host");
+  }
+
+  #load(version) {
+    const read = async () => isolateOf(await codeOf(this.env, version.code, MAIN), version, this.ctx.exports);
+    return this.env.LOADER.get(version.versionUid + " " + ++loads, read).getEntrypoint();
   }
 }
 

@@ -17,10 +17,6 @@ class Route {
     let left = chance * this.#total;
     return this.#versions.find(({ weight }) => (left -= weight) < 0);
   }
-
-  get versions() {
-    return this.#versions;
-  }
 }
 
 /**
@@ -29,24 +25,18 @@ class Route {
  */
 export class Routes {
   #byHostname = new Map();
-  #versions = new Map();
   #fallback;
 
   constructor(table) {
     for (const worker of table.workers) {
       const route = new Route(worker);
       for (const hostname of worker.hostnames) this.#byHostname.set(hostname, route);
-      for (const version of worker.versions) this.#versions.set(version.versionUid, version);
     }
     this.#fallback = this.#byHostname.get(table.fallback);
   }
 
   at(hostname) {
     return this.#byHostname.get(hostname) ?? (isNobodysName(hostname) ? this.#fallback : undefined);
-  }
-
-  version(versionUid) {
-    return this.#versions.get(versionUid);
   }
 
   get hostnames() {

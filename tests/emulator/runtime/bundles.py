@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.runtime.compiler import CodeCompiler
-from emulator.runtime.locate import Runtime
-from emulator.runtime.workbench import Workbench
+from emulator.runtime.process import Launcher
+from emulator.runtime.workbench import Deadlines
 from host.ports import CodeReport, ModuleFile, ModuleGraph
 
 MEDIA_TYPES = {
@@ -37,11 +37,10 @@ class HeldBytes:
 class Bundler:
     """Compiles bundles of a test into `directory/code`."""
 
-    def __init__(self, runtime: Runtime, directory: Path, inspect_deadline_s: float = 20.0) -> None:
+    def __init__(self, launcher: Launcher, parser: Path, directory: Path, deadlines: Deadlines) -> None:
         self.code_dir = directory / "code"
         self.artifacts = HeldBytes()
-        workbench = Workbench(runtime, inspect_deadline_s=inspect_deadline_s)
-        self.compiler = CodeCompiler(self.artifacts, self.code_dir, workbench)
+        self.compiler = CodeCompiler(self.artifacts, self.code_dir, launcher, parser, deadlines)
 
     def graph(self, files: Mapping[str, str | bytes], entrypoint: str = "main.js") -> ModuleGraph:
         modules = []

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,14 +11,17 @@ import pytest
 
 from emulator.contexts import BindingCall, ContextStart, StepRecord, StopEvidence
 from emulator.runtime.kernels import KernelSettings, OutboundPolicy
+from emulator.runtime.locate import Runtime
 from emulator.runtime.output_log import OutputLog
 from emulator.runtime.platform import Reaper
 from emulator.runtime.pool import PoolSettings, RunnerPool
 from emulator.runtime.process import Launcher
 from emulator.runtime.runner import Context
+from emulator.runtime.workbench import Deadlines
 from host.model.json import JsonValue
 from host.model.time import ControlledClock, RealTime
 from host.ports import BindingRecord, VersionRecord
+from tests.emulator.runtime.bundles import Bundler
 
 DEADLINE_S = 20.0
 NOW_MS = 1_800_000_000_000
@@ -31,7 +34,9 @@ def write_code(code_dir: Path, modules: Mapping[str, str], entrypoint: str = "ma
     """Compiled code as the compiler lays it down, for modules that use no `import()`; returns its digest."""
     digest = hashlib.sha256(json.dumps(modules).encode()).hexdigest()
     directory = code_dir / digest
-    directory.mkdir(parents=True, exist_ok=True)
+    if directory.exists():
+        return digest
+    directory.mkdir()
     index: list[dict[str, str]] = []
     for number, (path, source) in enumerate(modules.items()):
         (directory / str(number)).write_text(source, "utf-8")
@@ -61,7 +66,9 @@ class Run:
 
     async def end(self) -> Frame:
         """The frame that ended the run."""
-        return await asyncio.wait_for(asyncio.shield(self.ended), DEADLINE_S)
+        await asyncio.wait((self.ended, self.lost), timeout=DEADLINE_S, return_when=asyncio.FIRST_COMPLETED)
+        assert self.ended.done(), self.lost
+        return self.ended.result()
 
     async def result(self) -> JsonValue:
         """What `run` returned."""
@@ -128,13 +135,13 @@ class ScriptedHost:
         steps: Sequence[StepRecord] = (),
         now_ms: int | None = None,
         answer: Callable[[Frame], Answer] = durable,
-        vars: Mapping[str, JsonValue] | None = None,
+        variables: Mapping[str, JsonValue] | None = None,
         bindings: tuple[BindingRecord, ...] = (),
         class_name: str = "Flow",
     ) -> Run:
         modules = {"main.js": source} if isinstance(source, str) else source
-        digest = await asyncio.to_thread(write_code, self._code_dir, modules)
-        version = VersionRecord("version-1", "worker-1", digest, vars or {}, bindings)
+        digest = write_code(self._code_dir, modules)
+        version = VersionRecord("version-1", "worker-1", digest, variables or {}, bindings)
         self._count += 1
         start = ContextStart(f"c{self._count}", version, class_name, "i-1", params, tuple(steps), now_ms)
         run = Run()
@@ -172,9 +179,7 @@ class Pools:
         self._closing: list[Callable[[], object]] = []
         self._pools: list[RunnerPool] = []
 
-    async def open(
-        self, settings: PoolSettings | None = None, outbound: OutboundPolicy | None = None
-    ) -> ScriptedHost:
+    async def open(self, settings: PoolSettings | None = None, outbound: OutboundPolicy | None = None) -> ScriptedHost:
         number = len(self._pools)
         reaper = Reaper()
         log = OutputLog(self._directory / f"workerd-{number}.log")
@@ -210,3 +215,19 @@ async def host(pools: Pools) -> ScriptedHost:
     return await pools.open()
 
 
+@pytest.fixture
+def launcher(workerd: Path, tmp_path: Path) -> Iterator[Launcher]:
+    """Starts workerd processes that the test ends."""
+    reaper = Reaper()
+    log = OutputLog(tmp_path / "log" / "workerd.log")
+    launcher = Launcher(workerd, tmp_path, reaper, log)
+    yield launcher
+    launcher.close()
+    reaper.close()
+    log.close()
+
+
+@pytest.fixture
+def bundler(launcher: Launcher, runtime: Runtime, tmp_path: Path) -> Bundler:
+    """The compiler, with the bytes it reads in memory."""
+    return Bundler(launcher, runtime.parser, tmp_path, Deadlines(inspect_s=20.0))

@@ -2,13 +2,11 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from emulator.runtime.compiled_code import ModuleKind, code_digest
 from emulator.runtime.compiler import module_kinds
-from emulator.runtime.locate import Runtime
 from emulator.runtime.workbench import ModuleRefused, Workbench
 from host.ports import CodeRejected
 from tests.emulator.runtime.bundles import Bundler
@@ -17,16 +15,11 @@ DEFAULT = "export default {};"
 
 
 @pytest.fixture
-def bundler(runtime: Runtime, tmp_path: Path) -> Bundler:
-    return Bundler(runtime, tmp_path)
+def workbench(bundler: Bundler) -> Workbench:
+    return bundler.compiler.workbench
 
 
-@pytest.fixture
-def workbench(runtime: Runtime) -> Workbench:
-    return Workbench(runtime)
-
-
-FILES = {
+FILES: dict[str, str | bytes] = {
     "a/b.js": "export const x = 1;",
     "a/c.js": "export const x = 1;",
     "top.js": "export const x = 1;",
