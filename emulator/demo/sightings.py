@@ -14,7 +14,7 @@ class StepSighting:
     name: str
     kind: str
     state: str
-    attempt: int
+    attempts: int
     begun_ms: int
     settled_ms: int | None
     due_ms: int | None
@@ -25,7 +25,7 @@ class StepSighting:
 class ContextSighting:
     order: int
     version_uid: str
-    claimed_ms: int
+    started_ms: int
     pid: int | None
     stop_kind: str | None
     exit_status: int | None
@@ -70,7 +70,7 @@ def _step(document: dict[str, Any]) -> StepSighting:
         name=document["name"],
         kind=document["kind"],
         state=document["state"],
-        attempt=document["attempt"],
+        attempts=document["attempts"],
         begun_ms=_ms(document["begunAt"]) or 0,
         settled_ms=_ms(document["settledAt"]),
         due_ms=_ms(document["dueAt"]),
@@ -83,7 +83,7 @@ def _context(document: dict[str, Any]) -> ContextSighting:
     return ContextSighting(
         order=document["order"],
         version_uid=document["versionUid"],
-        claimed_ms=_ms(document["claimedAt"]) or 0,
+        started_ms=_ms(document["startedAt"]) or 0,
         pid=document["pid"],
         stop_kind=stop.get("kind"),
         exit_status=stop.get("exitStatus"),

@@ -35,7 +35,7 @@ def tell_instance(
 def _context_moments(context: ContextSighting, version_names: Mapping[str, str]) -> list[Moment]:
     version = version_names.get(context.version_uid, context.version_uid)
     process = "no process" if context.pid is None else f"process {context.pid}"
-    moments = [(context.claimed_ms, 1, f"> context {context.order} on {version} in {process}")]
+    moments = [(context.started_ms, 1, f"> context {context.order} on {version} in {process}")]
     if context.stopped_ms is not None:
         ending = f", {context.ending}" if context.ending else ""
         moments.append((context.stopped_ms, 7, f"< context {context.order} stopped: {_evidence(context)}{ending}"))
@@ -64,7 +64,7 @@ def _step_moments(step: StepSighting) -> list[Moment]:
             begun = f"    step {step.name}"
     moments = [(step.begun_ms, 1, begun)]
     if step.settled_ms is not None:
-        attempts = f" at attempt {step.attempt}" if step.kind == "do" and step.attempt > 1 else ""
+        attempts = f" at attempt {step.attempts}" if step.kind == "do" and step.attempts > 1 else ""
         result = "" if step.result is None else f" {json.dumps(step.result)}"
         moments.append((step.settled_ms, 3, f"    {step.name} {step.state}{attempts}{result}"))
     return moments

@@ -99,6 +99,10 @@ class RunnerPool:
         await end_process(pid, process_started)
         return StopEvidence(pid, process_started, "lost_host", None, timestamp(self._clock.now_ms()))
 
+    def census(self) -> tuple[tuple[int, int], ...]:
+        """Pid and number of contexts of every runner, for people."""
+        return tuple((runner.pid, int(runner.is_busy)) for runner in self._runners)
+
     def runner_is_idle(self, runner: Runner) -> None:
         if self._must_recycle(runner):
             self._replace(runner)

@@ -1,0 +1,74 @@
+"""The HTTP edges of a host: Host API over TLS, management over loopback http. Knows how to serve, not what."""
+
+import asyncio
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.compose.authority import ServerIdentity, write_private
+from emulator.compose.host import Host
+from emulator.compose.inspection import EngineInspection, EngineWorkload
+from emulator.compose.listeners import LOOPBACK, Listeners, address_of
+from emulator.compose.processes import HostProcesses
+from emulator.compose.serving import Server, probe_http
+from emulator.management import ClockControl, ManagementParts, create_app, new_token
+from host.http.app import HttpSettings
+from host.http.app import create_app as create_host_api
+from host.model.time import RealTime
+
+_DISCOVERY = "/.well-known/takoform/v2"
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """What clients call the listeners: names for people, the certificate covers them."""
+
+    api: str
+    ingress: str
+    management: str
+
+    @classmethod
+    def of(cls, listeners: Listeners) -> "Origins":
+        def port(listener: socket.socket) -> int:
+            return int(listener.getsockname()[1])
+
+        return cls(
+            api=f"https://localhost:{port(listeners.api)}",
+            ingress=f"http://localhost:{port(listeners.ingress)}",
+            management=f"http://{LOOPBACK}:{port(listeners.management)}",
+        )
+
+
+async def serve_edges(
+    host: Host, listeners: Listeners, identity: ServerIdentity, token_file: Path, stack: AsyncExitStack
+) -> Origins:
+    """Serve both and return once all three listeners answer; `stack` drains them."""
+    origins = Origins.of(listeners)
+    ingress = address_of(listeners.ingress)
+    token = new_token()
+    write_private(token_file, f"{token}\n".encode())
+    management = Server(create_app(_management_parts(host), _own_hosts(listeners), token), listeners.management)
+    stack.push_async_callback(management.stop)
+    api_app = create_host_api(host.engine, HttpSettings(origin=lambda: origins.api))
+    api = Server(api_app, listeners.api, identity)
+    stack.push_async_callback(api.stop)
+    await asyncio.gather(
+        api.answers(_DISCOVERY), management.answers("/v1/clock"), probe_http(ingress, "/", None, "ready.invalid")
+    )
+    return origins
+
+
+def _own_hosts(listeners: Listeners) -> tuple[str, ...]:
+    port = listeners.management.getsockname()[1]
+    return (f"{LOOPBACK}:{port}", f"localhost:{port}")
+
+
+def _management_parts(host: Host) -> ManagementParts:
+    return ManagementParts(
+        artifacts=host.artifacts,
+        clock=ClockControl(host.clock, EngineWorkload(host.workflows), RealTime()),
+        instances=EngineInspection(host.workflows),
+        faults=host.faults,
+        processes=HostProcesses(lambda: host.workerd.gateway.pid, host.workerd.pool.census),
+    )

@@ -1,0 +1,102 @@
+"""Shows the workflow engine to the management listener: what it waits for, and histories as JSON."""
+
+import json
+
+from emulator.management.parts import Inspection, Workload
+from emulator.workflow import Engine, InstanceHistory, InstanceView
+from emulator.workflow.inspection import ContextView, EventView, StepView
+from host.model.json import JsonObject, JsonValue
+
+
+class EngineWorkload(Workload):
+    """What contract time is waiting for, in the management listener's words."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def next_due_ms(self) -> int | None:
+        return await self._engine.next_due_ms()
+
+    async def idle(self) -> None:
+        await self._engine.idle()
+
+    def executing(self) -> tuple[str, ...]:
+        return tuple(f"instance {run!r} of Workflow {workflow}" for workflow, run in self._engine.executing())
+
+
+class EngineInspection(Inspection):
+    """Instances and histories as committed."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def list_instances(self, workflow_uid: str) -> list[JsonObject]:
+        return [_instance(view) for view in await self._engine.inspection.instances(workflow_uid)]
+
+    async def show_instance(self, workflow_uid: str, instance_id: str) -> JsonObject | None:
+        history = await self._engine.inspection.history(workflow_uid, instance_id)
+        return None if history is None else _history(history)
+
+
+def _instance(view: InstanceView) -> JsonObject:
+    return {
+        "id": view.instance_id,
+        "workflowUid": view.workflow_uid,
+        "status": view.status,
+        "createdAt": view.created_at,
+        "updatedAt": view.updated_at,
+        "dueAt": view.due_at,
+    }
+
+
+def _history(history: InstanceHistory) -> JsonObject:
+    """Everything recorded of an instance; the README documents the members."""
+    shown = _instance(history.instance)
+    shown["params"] = _document(history.params)
+    shown["output"] = _document(history.output)
+    shown["error"] = None if history.reason is None else {"reason": history.reason, "message": history.message}
+    shown["contexts"] = [_context(view) for view in history.contexts]
+    shown["steps"] = [_step(view) for view in history.steps]
+    shown["events"] = [_event(view) for view in history.events]
+    return shown
+
+
+def _context(view: ContextView) -> JsonObject:
+    stop: JsonValue = None
+    if view.stop is not None:
+        stop = {"kind": view.stop.kind, "exitStatus": view.stop.exit_status, "at": view.stop.at}
+    return {
+        "order": view.ord,
+        "versionUid": view.version_uid,
+        "startedAt": view.started_at,
+        "pid": view.pid,
+        "ending": view.ending,
+        "stop": stop,
+    }
+
+
+def _step(view: StepView) -> JsonObject:
+    """`result` of a success is a document; `message` is what a failed or retried attempt said."""
+    succeeded = view.state == "succeeded"
+    return {
+        "name": view.name,
+        "kind": view.kind,
+        "state": view.state,
+        "attempts": view.attempts,
+        "begunAt": view.begun_at,
+        "dueAt": view.due_at,
+        "settledAt": view.settled_at,
+        "result": _document(view.text) if succeeded else None,
+        "message": None if succeeded else view.text,
+    }
+
+
+def _event(view: EventView) -> JsonObject:
+    return {"order": view.ord, "type": view.type, "acceptedAt": view.accepted_at, "byteSize": view.size_bytes}
+
+
+def _document(text: str | None) -> JsonValue:
+    if text is None:
+        return None
+    value: JsonValue = json.loads(text)
+    return value
