@@ -185,7 +185,8 @@ class Runner:
     async def _acknowledged(self, context: Context) -> bool:
         ack = self._acks[context.id] = asyncio.get_running_loop().create_future()
         self.send(f"!stop {context.id}")
-        done, _ = await asyncio.wait((ack, self.workerd.child.exited), timeout=self._rules.ack_timeout_s)
+        either = (ack, self.workerd.child.exited)
+        done, _ = await asyncio.wait(either, timeout=self._rules.ack_timeout_s, return_when=asyncio.FIRST_COMPLETED)
         del self._acks[context.id]
         return ack in done
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from emulator.contexts import BindingCall, ContextStart, StepRecord, StopEvidence
 from emulator.runtime.kernels import KernelSettings, OutboundPolicy
@@ -22,6 +23,7 @@ from host.model.json import JsonValue
 from host.model.time import ControlledClock, RealTime
 from host.ports import BindingRecord, VersionRecord
 from tests.emulator.runtime.bundles import Bundler
+from tests.emulator.runtime.gateways import Ingress
 
 DEADLINE_S = 20.0
 NOW_MS = 1_800_000_000_000
@@ -167,9 +169,6 @@ def run_lost(run: Run) -> Callable[[StopEvidence, str], None]:
     return lambda evidence, why: run.lost.set_result((evidence, why))
 
 
-PoolMaker = Callable[..., "asyncio.Future[ScriptedHost]"]
-
-
 class Pools:
     """Opens pools for a test and closes them after it."""
 
@@ -211,8 +210,16 @@ async def pools(workerd: Path, tmp_path: Path) -> AsyncIterator[Pools]:
 
 @pytest.fixture
 async def host(pools: Pools) -> ScriptedHost:
-    """A pool with the default settings."""
+    """A pool of its own with the default settings."""
     return await pools.open()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared(workerd: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ScriptedHost]:
+    """One pool for every test that harms no process; its tests run on the session's event loop."""
+    pools = Pools(workerd, tmp_path_factory.mktemp("shared"))
+    yield await pools.open()
+    await pools.close()
 
 
 @pytest.fixture
@@ -231,3 +238,11 @@ def launcher(workerd: Path, tmp_path: Path) -> Iterator[Launcher]:
 def bundler(launcher: Launcher, runtime: Runtime, tmp_path: Path) -> Bundler:
     """The compiler, with the bytes it reads in memory."""
     return Bundler(launcher, runtime.parser, tmp_path, Deadlines(inspect_s=20.0))
+
+
+@pytest.fixture
+async def ingress(launcher: Launcher, bundler: Bundler) -> AsyncIterator[Ingress]:
+    """A gateway that the test starts with its first Worker."""
+    ingress = Ingress(launcher, bundler)
+    yield ingress
+    await ingress.close()
