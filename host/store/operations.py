@@ -60,9 +60,9 @@ def find_operation(tx: Transaction, operation_id: str) -> Operation | None:
 
 def unfinished_operations(tx: Transaction) -> list[Operation]:
     """In order of acceptance."""
-    return [
-        _operation(row) for row in tx.execute(f"SELECT {_COLUMNS} FROM operations WHERE {_UNFINISHED} ORDER BY ord")
-    ]
+    source = "operations INDEXED BY one_unfinished_operation"
+    rows = tx.execute(f"SELECT {_COLUMNS} FROM {source} WHERE {_UNFINISHED} ORDER BY ord")
+    return [_operation(row) for row in rows]
 
 
 def take(tx: Transaction, operation: Operation, at_ms: int) -> Operation:

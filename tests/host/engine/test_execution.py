@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from host.engine.acceptance import AFTER_COMMIT, BEFORE_COMMIT
+from host.engine.executor import AFTER_BACKEND, AFTER_SETTLE, AFTER_TAKE
+from host.model.faults import FaultAction
 from host.model.operation_states import TRANSITIONS, Status
 from host.ports import ArtifactRefused, BackendError, BackendUnavailable
 from tests.host.api import START_MS, Api, deployment_spec, ref, running_api
@@ -152,6 +155,17 @@ async def test_every_status_write_is_in_the_table(tmp_path: Path) -> None:
     allowed = {(old.value, new.value) for (old, _), new in TRANSITIONS.items()}
     assert {(str(old), str(new)) for old, new in rows} <= allowed
     assert (Status.RECONCILING.value, Status.RUNNING.value) in rows
+
+
+@pytest.mark.req("HA-14", "HA-46", "HA-53")
+@pytest.mark.parametrize("point", [AFTER_TAKE, AFTER_BACKEND, AFTER_SETTLE, BEFORE_COMMIT, AFTER_COMMIT])
+async def test_a_failure_between_two_writes_loses_nothing_and_doubles_nothing(api: Api, point: str) -> None:
+    api.faults.arm(point, action=FaultAction.ERROR)
+    first = await api.create("ModuleWorker", "w", {}, key="key-injected-0000")
+    assert first.status_code == (500 if point in (BEFORE_COMMIT, AFTER_COMMIT) else 200), first.text
+    again = await api.create("ModuleWorker", "w", {}, key="key-injected-0000")
+    assert (await api.settled(again.json()["id"]))["status"] == "succeeded"
+    assert len((await api.get("/resources")).json()["items"]) == 1
 
 
 @pytest.mark.req("HA-40")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from host.ports import BackendError
+from host.ports import BackendError, CodeRejected
 from tests.host.api import Api, deployment_spec, ref
 
 
@@ -102,6 +102,22 @@ async def test_one_deployment_per_worker_counts_what_is_undecided(api: Api) -> N
     assert (await api.create("WorkerDeployment", "d2", spec)).json()["code"] == "dependency_conflict"
     assert (await api.delete(first["resourceUid"], 1)).status_code == 200
     assert (await api.create("WorkerDeployment", "d2", spec)).status_code == 200
+
+
+@pytest.mark.req("WD-02")
+async def test_a_failed_deployment_makes_room_and_cannot_be_revived(api: Api) -> None:
+    worker = await api.worker()
+    unverified = await pending_version(api, worker, "bad", [])
+    spec = deployment_spec(worker, (unverified, 10000))
+    api.backend.fail("code.verify", CodeRejected("a syntax error"))
+    first = (await api.create("WorkerDeployment", "d1", spec)).json()
+    api.backend.release("code.verify")
+    failed = await api.settled(first["id"])
+    assert (failed["status"], failed["effect"], failed["error"]["code"]) == ("failed", "none", "dependency_unfit")
+    good = deployment_spec(worker, (await api.version(worker, "good"), 10000))
+    assert (await api.create("WorkerDeployment", "d2", good)).status_code == 200
+    revived = await api.update(first["resourceUid"], 1, good)
+    assert (revived.status_code, revived.json()["code"]) == (409, "dependency_conflict")
 
 
 @pytest.mark.req("WD-02", "HA-45")
