@@ -17,20 +17,17 @@ class Routing:
         self._default_worker = default_worker
         self._publishing = asyncio.Lock()
 
-    async def open(self) -> None:
-        """Start the gateway with the table of the rows. Raises `WorkerdFailed`."""
-        await self._gateway.open(await self._table())
-
     async def publish(self) -> None:
         """Return when every new request goes by the rows. Raises `BackendUnavailable`."""
         async with self._publishing:
-            await self._gateway.publish(await self._table())
+            await self._gateway.publish(await self.table())
 
     async def retire(self, version_uid: str) -> None:
         """Stop requests that still run on a Version which is in no table any more (WD-07)."""
         await self._gateway.retire(version_uid)
 
-    async def _table(self) -> RouteTable:
+    async def table(self) -> RouteTable:
+        """What the rows say now."""
         active = {route.worker_uid: route.weights for route in await self._catalog.routes()}
         names = await self._catalog.names()
         routes = [

@@ -1,4 +1,4 @@
-"""Runs a host from its options until a signal: claims, builds, serves, says that it is ready, drains."""
+"""Runs a host from its options until a signal: claims, spawns, builds, serves, says that it is ready, drains."""
 
 import asyncio
 import os
@@ -6,15 +6,19 @@ import signal
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emulator.compose.authority import server_identity
-from emulator.compose.edges import Origins, serve_edges
-from emulator.compose.host import HostBuilder
+from emulator.compose.clock_file import load_clock
 from emulator.compose.listeners import bind_all
 from emulator.compose.options import HostOptions
 from emulator.compose.ready import ReadyReport, check_place, write_ready_file
-from emulator.compose.runtime import find_runtime
 from emulator.compose.state import StateDirectory
+from emulator.compose.workerd_side import find_runtime, spawn_workerd_side
+from host.model.time import RealTime
+
+if TYPE_CHECKING:
+    from emulator.compose.edges import Origins
 
 
 def run_host(options: HostOptions) -> None:
@@ -27,22 +31,34 @@ async def _run(options: HostOptions, began_s: float) -> None:
     stopping = _stop_on_signals()
     if options.ready_file is not None:
         check_place(options.ready_file)
-    runtime = find_runtime()
     async with AsyncExitStack() as stack:
-        listeners = bind_all(options.ports)
-        stack.callback(listeners.close)
-        state = StateDirectory.claim(options.state_dir)
-        stack.callback(state.release)
-        identity = server_identity(state.tls)
-        host = await HostBuilder(options, runtime, state, listeners, stack).build()
-        origins = await serve_edges(host, listeners, identity, state.management_token, stack)
-        report = _report(origins, state, identity.ca)
+        report = await _start(options, stack)
         if options.ready_file is not None:
             write_ready_file(options.ready_file, report)
             stack.callback(options.ready_file.unlink, missing_ok=True)
         print(f"takohost is ready\n{report.table(time.monotonic() - began_s)}", flush=True)
         await stopping.wait()
         print("takohost is stopping", flush=True)
+
+
+async def _start(options: HostOptions, stack: AsyncExitStack) -> ReadyReport:
+    """Take what is needed before anything is written, then start; `stack` stops it all in reverse."""
+    runtime = find_runtime()
+    listeners = bind_all(options.ports)
+    stack.callback(listeners.close)
+    state = StateDirectory.claim(options.state_dir)
+    stack.callback(state.release)
+    clock, real_time = load_clock(state.clock_file), RealTime()
+    workerd = await spawn_workerd_side(options, runtime, state, listeners, clock, real_time, stack)
+    # workerd starts on another processor while this one reads the rest of the program
+    from emulator.compose.edges import serve_edges
+    from emulator.compose.host import Surroundings, start_host
+
+    identity = server_identity(state.tls)
+    around = Surroundings(options, state, clock, real_time, workerd, runtime.parser)
+    host = await start_host(around, stack)
+    origins = await serve_edges(host, listeners, identity, state.management_token, stack)
+    return _report(origins, state, identity.ca)
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -60,7 +76,7 @@ def _stop_on_signals() -> asyncio.Event:
     return stopping
 
 
-def _report(origins: Origins, state: StateDirectory, ca: Path) -> ReadyReport:
+def _report(origins: "Origins", state: StateDirectory, ca: Path) -> ReadyReport:
     return ReadyReport(
         pid=os.getpid(),
         api=origins.api,

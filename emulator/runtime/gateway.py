@@ -6,6 +6,7 @@ Owns neither weights nor names: whoever does publishes a table. No request passe
 import asyncio
 import logging
 import socket
+from collections.abc import Awaitable
 from typing import Literal
 
 from emulator.contexts import BindingCalls, StopEvidence
@@ -45,6 +46,7 @@ class Gateway:
         self._real_time = real_time
         self._watchdog = GatewayWatchdog(real_time, cpu_limit_s)
         self._table = RouteTable().to_json()
+        self._coming: Awaitable[RouteTable] | None = None
         self._process: GatewayProcess | None = None
         self._changed = asyncio.Condition()
         self._run: asyncio.Task[None] | None = None
@@ -52,7 +54,14 @@ class Gateway:
     async def open(self, table: RouteTable) -> None:
         """Start the first process with its table. Raises `WorkerdFailed`."""
         self._table = table.to_json()
-        self._run = asyncio.create_task(self._supervise(await self._spawn()))
+        self._process = await self._spawn()
+        self._run = asyncio.create_task(self._supervise(self._process))
+
+    async def open_ahead(self, table: Awaitable[RouteTable]) -> None:
+        """The same for a table that is made while the process starts."""
+        self._coming = table
+        self._process = await self._spawn()
+        self._run = asyncio.create_task(self._supervise(self._process))
 
     async def close(self) -> None:
         """End the process; what it still served is cut."""
@@ -96,6 +105,8 @@ class Gateway:
 
     async def _sent_table(self, process: GatewayProcess) -> bool:
         try:
+            if self._coming is not None:
+                self._table, self._coming = (await self._coming).to_json(), None
             await process.set_table(self._table)
         except GatewayEnded:
             return False
@@ -109,11 +120,11 @@ class Gateway:
 
     async def _supervise(self, process: GatewayProcess) -> None:
         while True:
-            await self._become(process)
             status = await self._watchdog.watch(process)
             await self._become(None)
             _LOG.warning("the gateway ended with status %d; starting its successor", status)
             process = await self._successor()
+            await self._become(process)
 
     async def _become(self, process: GatewayProcess | None) -> None:
         async with self._changed:

@@ -1,15 +1,15 @@
-"""The workerd side of a host: launcher, runner pool and gateway, started together. Knows no Form and no instance."""
+"""The workerd side of a host: launcher, runner pool and gateway. Knows no Form, no instance and no row.
+
+Its processes are spawned before the rest of the program is even imported, so that both get ready side by side.
+"""
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 
-from emulator.catalog import Catalog
 from emulator.compose.calls import CallDesk
 from emulator.compose.errors import FoundationUnusable
 from emulator.compose.listeners import Listeners
 from emulator.compose.options import HostOptions
-from emulator.compose.routing import Routing
 from emulator.compose.state import StateDirectory
 from emulator.runtime.gateway import Gateway
 from emulator.runtime.kernels import KernelSettings, OutboundPolicy
@@ -18,9 +18,12 @@ from emulator.runtime.output_log import OutputLog
 from emulator.runtime.platform import Reaper
 from emulator.runtime.pool import PoolSettings, RunnerPool, default_runners
 from emulator.runtime.process import Launcher, WorkerdFailed
+from emulator.runtime.routes import RouteTable
 from emulator.runtime.runner import StopRules
 from emulator.runtime.unusable import RuntimeUnusable
 from host.model.time import Clock, RealTime
+
+_WORDS = "workers.log"
 
 
 def find_runtime() -> Runtime:
@@ -31,30 +34,45 @@ def find_runtime() -> Runtime:
         raise FoundationUnusable(str(error)) from error
 
 
-@dataclass(frozen=True, slots=True)
 class WorkerdSide:
-    """Processes that run app code and what commands them."""
+    """Processes that run app code and what commands them; the exit stack given at the start ends them."""
 
-    launcher: Launcher
-    calls: CallDesk
-    pool: RunnerPool
-    gateway: Gateway
-    routing: Routing
+    def __init__(self, launcher: Launcher, calls: CallDesk, pool: RunnerPool, gateway: Gateway, words: str) -> None:
+        self.launcher = launcher
+        self.calls = calls
+        self.pool = pool
+        self.gateway = gateway
+        self._words = words
+        self._table: asyncio.Future[RouteTable] = asyncio.get_running_loop().create_future()
+        self._opening = asyncio.gather(gateway.open_ahead(self._table), pool.open())
+
+    async def finish_opening(self, table: RouteTable) -> None:
+        """Hand over the first routing table and wait for both. Raises `FoundationUnusable`."""
+        if not self._table.done():
+            self._table.set_result(table)
+        try:
+            await self._opening
+        except WorkerdFailed as error:
+            raise FoundationUnusable(f"{error}; its words are in {self._words}") from error
+
+    async def abandon(self) -> None:
+        """Give up an opening that was not finished."""
+        self._opening.cancel()
+        await asyncio.gather(self._opening, return_exceptions=True)
 
 
-async def start_workerd_side(
+async def spawn_workerd_side(
     options: HostOptions,
     runtime: Runtime,
     state: StateDirectory,
     listeners: Listeners,
-    catalog: Catalog,
     clock: Clock,
     real_time: RealTime,
     stack: AsyncExitStack,
 ) -> WorkerdSide:
-    """Spawn the gateway and the first runner; `stack` ends them. Raises `FoundationUnusable`."""
+    """Return as soon as the gateway and the first runner are spawned; `finish_opening` waits for them."""
     state.code.mkdir(mode=0o700, exist_ok=True)
-    log = OutputLog(state.path / "workers.log")
+    log = OutputLog(state.path / _WORDS)
     stack.callback(log.close)
     reaper = Reaper()
     stack.callback(reaper.close)
@@ -66,12 +84,10 @@ async def start_workerd_side(
     stack.push_async_callback(pool.close)
     gateway = Gateway(launcher, kernel, listeners.ingress, calls, clock, real_time)
     stack.push_async_callback(gateway.close)
-    routing = Routing(catalog, gateway, options.default_worker)
-    try:
-        await asyncio.gather(routing.open(), pool.open())
-    except WorkerdFailed as error:
-        raise FoundationUnusable(f"{error}; its words are in {state.path / 'workers.log'}") from error
-    return WorkerdSide(launcher, calls, pool, gateway, routing)
+    side = WorkerdSide(launcher, calls, pool, gateway, str(state.path / _WORDS))
+    stack.push_async_callback(side.abandon)
+    await asyncio.sleep(0)  # the opening tasks run up to their first wait: the processes exist now
+    return side
 
 
 def _outbound_policy(options: HostOptions, listeners: Listeners) -> OutboundPolicy:
