@@ -1,10 +1,16 @@
 // host/http.js: main module of an isolate that answers HTTP requests with the app's `fetch` handler (MW-10, MW-14). The
 // app evaluates after this module, and runs beside it (rules of prim.js).
-import { Resp, TErr, apply, freeze, getProto, log, respStatus } from "./prim.js";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { Resp, TErr, apply, freeze, getProto, log, respStatus, uncurry } from "./prim.js";
 import { envMaker } from "./bindings.js";
 import { describe, namedError, ownValue } from "./errors.js";
 
 let app;
+
+// Which request the running code belongs to, followed through everything asynchronous.
+const requests = new AsyncLocalStorage();
+const runIn = uncurry(AsyncLocalStorage.prototype.run);
+const runningIn = uncurry(AsyncLocalStorage.prototype.getStore);
 
 /** The handler and the function that makes its env; the env's captures come first, then the app evaluates. */
 async function load(native) {
@@ -15,16 +21,21 @@ async function load(native) {
   return { __proto__: null, makeEnv, main, handler };
 }
 
-/** The app's own `ctx`: the engine's would hand it the isolate's entrypoints and props. */
-function contextOf(native) {
+/**
+ * The app's own `ctx`: the engine's would hand it the isolate's entrypoints and props. It has expired once the handler
+ * and every promise given to it have settled; code of the request itself, such as a body that still streams, only runs
+ * while the engine keeps the request, and may use it as long (MW-14).
+ */
+function contextOf(native, state) {
   const nativeWaitUntil = getProto(native).waitUntil;
-  const state = { __proto__: null, pending: 1 };
   const waitUntil = freeze((promise) => {
-    if (state.pending === 0) throw namedError("context_expired", "the request of this context has ended");
+    if (state.pending === 0 && runningIn(requests) !== state) {
+      throw namedError("context_expired", "the request of this context has ended");
+    }
     state.pending += 1;
     apply(nativeWaitUntil, native, [settled(promise, state)]);
   });
-  return { __proto__: null, ctx: freeze({ __proto__: null, waitUntil }), state };
+  return freeze({ __proto__: null, waitUntil });
 }
 
 // Never rejects: what the app let run on goes to the log only.
@@ -46,18 +57,22 @@ function failure(error) {
   });
 }
 
-async function answer(request, native, nativeContext) {
-  const context = contextOf(nativeContext);
+async function answer(request, native, ctx, state) {
   try {
     app ??= await load(native);
-    const response = await apply(app.handler, app.main, [request, app.makeEnv(), context.ctx]);
+    const response = await apply(app.handler, app.main, [request, app.makeEnv(), ctx]);
     respStatus(response); // throws on anything but a Response of this runtime
     return response;
   } catch (error) {
     return failure(error);
   } finally {
-    context.state.pending -= 1;
+    state.pending -= 1;
   }
 }
 
-export default { fetch: answer };
+export default {
+  fetch(request, native, nativeContext) {
+    const state = { __proto__: null, pending: 1 };
+    return runIn(requests, state, answer, request, native, contextOf(nativeContext, state), state);
+  },
+};

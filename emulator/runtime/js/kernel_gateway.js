@@ -93,7 +93,10 @@ export class V extends DurableObject {
   }
 
   #load(version) {
-    const read = async () => isolateOf(await codeOf(this.env, version.code, MAIN), version, this.ctx.exports);
+    const read = async () => {
+      const isolate = isolateOf(await codeOf(this.env, version.code, MAIN), version, this.ctx.exports);
+      return { ...isolate, compatibilityFlags: [...isolate.compatibilityFlags, "nodejs_als"] };
+    };
     return this.env.LOADER.get(version.versionUid + " " + ++loads, read).getEntrypoint();
   }
 }
