@@ -105,8 +105,6 @@ class Gateway:
 
     async def _sent_table(self, process: GatewayProcess) -> bool:
         try:
-            if self._coming is not None:
-                self._table, self._coming = (await self._coming).to_json(), None
             await process.set_table(self._table)
         except GatewayEnded:
             return False
@@ -144,6 +142,8 @@ class Gateway:
     async def _spawn(self) -> GatewayProcess:
         process = await GatewayProcess.spawn(self._launcher, self._config, self._listener, self._calls)
         try:
+            if self._coming is not None:
+                self._table, self._coming = (await self._coming).to_json(), None
             await process.set_table(self._table)
         except GatewayEnded as error:
             raise WorkerdFailed("the gateway ended before it took its table") from error
