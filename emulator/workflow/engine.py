@@ -69,8 +69,8 @@ class Engine:
         await self._requeue(self._sessions(), "host closed")
         for orphan in self._executions.all():
             if isinstance(orphan, Orphan):
-                orphan.watching.cancel()
-                await asyncio.wait([orphan.watching])
+                orphan.ending.cancel()
+                await asyncio.wait([orphan.ending])
 
     def deployments_changed(self) -> None:
         """Weights were put in or out of force: instances that had no Version may start now."""

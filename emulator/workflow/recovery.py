@@ -17,7 +17,7 @@ from emulator.workflow.executions import Executions
 from emulator.workflow.surroundings import FENCED, RECOVERED, Surroundings, logger
 from host.model.time import timestamp
 
-_LOOK_AGAIN_S = 0.05
+_LOOK_AGAIN_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +30,35 @@ class LostContext:
 
 
 class Orphan:
-    """A process of an earlier host that is still there: its instance waits until it is gone."""
+    """A process of an earlier host that is still there: its instance waits until it is proven gone (DW-39)."""
 
     def __init__(self, surroundings: Surroundings, address: RunAddress, lost: Sequence[LostContext]) -> None:
         self.address = address
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._around = surroundings
         self._lost = lost
-        self.watching = asyncio.create_task(self._watch(), name=f"orphan of {address.run_id!r}")
+        self.ending = asyncio.create_task(self._end(), name=f"orphan of {address.run_id!r}")
 
     def end(self, ending: str) -> Awaitable[None]:
-        """The host did not start the process and does not kill it: this only waits."""
+        """It is being ended in any case: this waits."""
         return asyncio.shield(self.ended)
 
-    async def _watch(self) -> None:
+    async def _end(self) -> None:
         try:
-            while any(is_acting(self._around, context) for context in self._lost):
-                await self._around.real_time.sleep_s(_LOOK_AGAIN_S)
-            await self._around.insist(ends_of(self._around, self.address, self._lost))
+            proofs = [(context, await self._prove(context)) for context in self._lost]
+            await self._around.insist(ends_of(self._around, self.address, proofs))
         finally:
             if not self.ended.done():
                 self.ended.set_result(None)
+
+    async def _prove(self, lost: LostContext) -> StopEvidence | None:
+        while lost.pid is not None and is_acting(self._around, lost):
+            try:
+                return await self._around.runners.end_lost(lost.pid, lost.process_started)
+            except Exception as error:
+                logger.warning("process %d of an earlier host cannot be ended: %s", lost.pid, error)
+                await self._around.real_time.sleep_s(_LOOK_AGAIN_S)
+        return proof_of_absence(self._around, lost)
 
 
 def is_acting(surroundings: Surroundings, lost: LostContext) -> bool:
@@ -58,17 +66,21 @@ def is_acting(surroundings: Surroundings, lost: LostContext) -> bool:
     return lost.pid is not None and surroundings.is_alive(lost.pid, lost.process_started)
 
 
-def ends_of(surroundings: Surroundings, address: RunAddress, lost: Sequence[LostContext]) -> list[Statement]:
+def proof_of_absence(surroundings: Surroundings, lost: LostContext) -> StopEvidence | None:
+    """Evidence for a process that was looked for and not found; none when no process was ever recorded."""
+    if lost.pid is None:
+        return None
+    at = timestamp(surroundings.clock.now_ms())
+    return StopEvidence(lost.pid, lost.process_started, "lost_host", None, at)
+
+
+def ends_of(
+    surroundings: Surroundings, address: RunAddress, proofs: Sequence[tuple[LostContext, StopEvidence | None]]
+) -> list[Statement]:
     """Record that these contexts act no more, and publish what their instance was to become."""
     at = timestamp(surroundings.clock.now_ms())
-    evidence = {
-        context.context_id: None
-        if context.pid is None
-        else StopEvidence(context.pid, context.process_started, "lost_host", None, at)
-        for context in lost
-    }
     return [
-        *(context_rows.record_stop(identifier, proof, at, "host lost") for identifier, proof in evidence.items()),
+        *(context_rows.record_stop(lost.context_id, proof, at, "host lost") for lost, proof in proofs),
         *parking.publication(surroundings, address),
     ]
 
@@ -80,14 +92,14 @@ async def recover(surroundings: Surroundings, executions: Executions) -> None:
     surroundings.faults.reach(FENCED)
     lost, fenced = await _left_behind(surroundings)
     writes = []
-    for address in fenced:
-        contexts = lost.pop(address, [])
+    for address in {**dict.fromkeys(fenced), **lost}:
+        contexts = lost.get(address, [])
         if any(is_acting(surroundings, context) for context in contexts):
             logger.warning("instance %r waits for a process of an earlier host to end", address.run_id)
             executions.add(Orphan(surroundings, address, contexts))
         else:
-            writes.append(surroundings.insist(ends_of(surroundings, address, contexts)))
-    writes.extend(surroundings.insist(ends_of(surroundings, address, contexts)) for address, contexts in lost.items())
+            proofs = [(context, proof_of_absence(surroundings, context)) for context in contexts]
+            writes.append(surroundings.insist(ends_of(surroundings, address, proofs)))
     await asyncio.gather(*writes)
     surroundings.faults.reach(RECOVERED)
     await _compare_due(surroundings)

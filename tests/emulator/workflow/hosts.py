@@ -34,6 +34,7 @@ class Host:
     clock: ControlledClock
     runners: FakeRunners
     engine: Engine
+    is_gone: bool = False
 
     async def deploy(self, *versions: str, classes: tuple[str, ...] = ("Flow",)) -> None:
         for uid in versions:
@@ -79,12 +80,16 @@ class Host:
         await self.idle()
 
     async def close(self) -> None:
+        if self.is_gone:
+            return
+        self.is_gone = True
         async with asyncio.timeout(_LIMIT_S):
             await self.engine.close()
             await self.file.close()
 
     async def vanish(self) -> None:
         """End this boot as SIGKILL would: nothing more is written."""
+        self.is_gone = True
         await self.engine._scheduler.stop()
         for session in self.engine._sessions():
             session._is_stopping = True

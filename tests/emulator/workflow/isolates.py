@@ -171,6 +171,7 @@ class FakeRunners:
         self.started: list[FakeContext] = []
         self.stop_gate: asyncio.Event | None = None
         self.failures: list[Exception] = []
+        self.lost_gate = asyncio.Event()
         self._pids = itertools.count(1000)
 
     async def start(
@@ -186,6 +187,10 @@ class FakeRunners:
         self.started.append(context)
         context.task = asyncio.create_task(context.run(self.bodies[start.class_name]))
         return context
+
+    async def end_lost(self, pid: int, process_started: str) -> StopEvidence:
+        await self.lost_gate.wait()
+        return StopEvidence(pid, process_started, "exit", -9, STOPPED_AT)
 
     @property
     def last(self) -> FakeContext:
