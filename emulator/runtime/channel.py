@@ -20,12 +20,14 @@ class ChannelClosed(ConnectionError):
 
 
 class Channel(asyncio.Protocol):
-    """An open channel. `on_text` gets every message; `on_close` is called once, after the last one."""
+    """An open channel. `on_text` gets every message; `on_close` is called once, after the last one; `fault` says how
+    the other side broke the protocol, if it did."""
 
     def __init__(self, on_text: Callable[[str], None], on_close: Callable[[], None]) -> None:
         self._websocket = ClientProtocol(parse_uri("ws://kernel/"), max_size=MAX_MESSAGE_BYTES)
         self._on_text = on_text
         self._on_close = on_close
+        self.fault: str | None = None
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
         self._fragments: list[bytes] = []
@@ -66,7 +68,9 @@ class Channel(asyncio.Protocol):
                 self._receive(event)
             elif self._websocket.handshake_exc is None:
                 self._opened.set_result(None)
-        if self._websocket.handshake_exc is not None or self._websocket.parser_exc is not None:
+        broken = self._websocket.handshake_exc or self._websocket.parser_exc
+        if broken is not None:
+            self.fault = str(broken)
             self.abort()
         else:
             self._flush()

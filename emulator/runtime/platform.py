@@ -53,24 +53,24 @@ class Reaper:
 
     def register(self, pid: int, started: str) -> None:
         self._registered[pid] = started
-        self._tell(f"+ {pid} {started}\n")
+        if self._process is None or not self._write(f"+ {pid} {started}\n"):
+            self.close()
+            self._start()
 
     def forget(self, pid: int) -> None:
-        if self._registered.pop(pid, None) is not None:
-            self._tell(f"- {pid}\n")
+        self._registered.pop(pid, None)
+        if self._process is not None:
+            self._write(f"- {pid}\n")  # a reaper that died has nothing to forget
 
     def close(self) -> None:
         """End the reaper; what is still registered is killed by it."""
-        if self._process is not None:
-            self._process.communicate()
-            self._process = None
-
-    def _tell(self, line: str) -> None:
         if self._process is None:
-            self._start()
-        elif not self._write(line):
-            self._process.wait()
-            self._start()
+            return
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died before us
+            self._process.stdin.close()
+        self._process.wait()
+        self._process = None
 
     def _start(self) -> None:
         command = [sys.executable, "-E", "-S", "-c", _REAPER, str(_PACKAGES)]

@@ -101,7 +101,7 @@ class Runner:
         self._contexts: dict[str, Context] = {}
         self._acks: dict[str, asyncio.Future[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._why = "the runner's process ended"
+        self._why = ""
         self._workerd: Workerd | None = None
 
     @classmethod
@@ -161,7 +161,7 @@ class Runner:
     async def stop(self, context: Context) -> StopEvidence:
         """Stop a context that takes no frames any more: by ack, or with the whole process."""
         if self.has_ended or self._rules.strict or not await self._acknowledged(context):
-            self._why = "another context of the same process had to be killed"
+            self.kill("another context of the same process had to be killed")
             status = await self.workerd.end()
             evidence = self._evidence("exit", status)
         else:
@@ -172,8 +172,8 @@ class Runner:
         return evidence
 
     def kill(self, why: str) -> None:
-        """Kill the process; `why` is told to the owners of its contexts."""
-        self._why = why
+        """Kill the process; the first `why` is told to the owners of its contexts."""
+        self._why = self._why or why
         self.workerd.child.kill()
 
     async def end(self) -> None:
@@ -194,15 +194,20 @@ class Runner:
         return StopEvidence(self.pid, self.process_started, kind, status, timestamp(self._clock.now_ms()))
 
     def _channel_closed(self) -> None:
-        if self._workerd is not None and not self.has_ended:
-            self.kill("the runner's channel closed")
+        if self._workerd is None or self.has_ended:
+            return
+        if self.workerd.channel.fault is None:
+            self.workerd.child.kill()  # it is dying, and nothing could be asked of it any more
+        else:
+            self.kill(f"the runner broke the channel: {self.workerd.channel.fault}")
 
     def _ended(self, exited: asyncio.Future[int]) -> None:
         self.workerd.channel.abort()
         evidence = self._evidence("exit", exited.result())
+        why = self._why or "the runner's process ended"
         contexts, self._contexts = list(self._contexts.values()), {}
         for context in contexts:
-            context.lose(evidence, f"{self._why} (exit status {evidence.exit_status})")
+            context.lose(evidence, f"{why} (exit status {evidence.exit_status})")
         self._owner.runner_has_ended(self)
 
     def _receive(self, text: str) -> None:

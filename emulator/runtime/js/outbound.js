@@ -22,12 +22,10 @@ export function judge(url, policy) {
   const host = url.hostname.replace(/\.$/, "");
   const port = portOf(url);
   const reach = reachOf(host);
-  const isOwnAddress = reach === Reach.LOCAL || policy.ownAddresses.includes(host);
-  if (isOwnAddress && policy.ownPorts.includes(Number(port))) {
-    return { rule: "the host's own listeners are never reachable" };
-  }
   const listed = isListed(policy.allow, host, port);
   const service = reach === Reach.PUBLIC || reach === Reach.NAME ? "PUBLIC" : "ANY";
+  const isOwn = reach === Reach.LOCAL || policy.ownAddresses.includes(host) || (service === "ANY" && !listed);
+  if (isOwn && policy.ownPorts.includes(Number(port))) return { rule: "the host's own listeners are never reachable" };
   if (listed) return { service };
   if (policy.mode === "none") return { rule: "outbound fetch is switched off" };
   if (service === "PUBLIC") return { service };
