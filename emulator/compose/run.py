@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from emulator.compose.authority import server_identity
 from emulator.compose.clock_file import load_clock
-from emulator.compose.listeners import bind_all
+from emulator.compose.errors import FoundationUnusable
+from emulator.compose.listeners import Listeners, bind_all
 from emulator.compose.options import HostOptions
 from emulator.compose.ready import ReadyReport, check_place, write_ready_file
 from emulator.compose.state import StateDirectory
 from emulator.compose.workerd_side import find_runtime, spawn_workerd_side
+from emulator.runtime.locate import Runtime
 from host.model.time import RealTime
 
 if TYPE_CHECKING:
@@ -48,6 +50,15 @@ async def _start(options: HostOptions, stack: AsyncExitStack) -> ReadyReport:
     stack.callback(listeners.close)
     state = StateDirectory.claim(options.state_dir)
     stack.callback(state.release)
+    try:
+        return await _start_on(options, runtime, listeners, state, stack)
+    except OSError as error:
+        raise FoundationUnusable(f"cannot use the state in {state.path}: {error}") from error
+
+
+async def _start_on(
+    options: HostOptions, runtime: Runtime, listeners: Listeners, state: StateDirectory, stack: AsyncExitStack
+) -> ReadyReport:
     clock, real_time = load_clock(state.clock_file), RealTime()
     workerd = await spawn_workerd_side(options, runtime, state, listeners, clock, real_time, stack)
     # workerd starts on another processor while this one reads the rest of the program

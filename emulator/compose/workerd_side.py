@@ -44,21 +44,22 @@ class WorkerdSide:
         self.gateway = gateway
         self._words = words
         self._table: asyncio.Future[RouteTable] = asyncio.get_running_loop().create_future()
-        self._opening = asyncio.gather(gateway.open_ahead(self._table), pool.open())
+        self._opening = [asyncio.create_task(gateway.open_ahead(self._table)), asyncio.create_task(pool.open())]
 
     async def finish_opening(self, table: RouteTable) -> None:
         """Hand over the first routing table and wait for both. Raises `FoundationUnusable`."""
         if not self._table.done():
             self._table.set_result(table)
         try:
-            await self._opening
+            await asyncio.gather(*self._opening)
         except WorkerdFailed as error:
             raise FoundationUnusable(f"{error}; its words are in {self._words}") from error
 
     async def abandon(self) -> None:
         """Give up an opening that was not finished."""
-        self._opening.cancel()
-        await asyncio.gather(self._opening, return_exceptions=True)
+        for task in self._opening:
+            task.cancel()
+        await asyncio.gather(*self._opening, return_exceptions=True)
 
 
 async def spawn_workerd_side(

@@ -100,6 +100,7 @@ class Launcher:
         self, child: Child, path: Path, on_text: Callable[[str], None], on_close: Callable[[], None]
     ) -> Channel:
         opening = asyncio.ensure_future(Channel.connect(path, on_text, on_close))
+        opening.add_done_callback(_note)  # whoever waits for it may be cancelled first
         try:
             await asyncio.wait((opening, child.exited), timeout=START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
             if opening.done():
@@ -128,3 +129,9 @@ def _private_directory(wanted: Path) -> Path:
     wanted.mkdir(parents=True)
     wanted.chmod(0o700)
     return wanted
+
+
+def _note(opening: asyncio.Future[Channel]) -> None:
+    """Take notice of a failure, so that it is not reported as overlooked."""
+    if not opening.cancelled():
+        opening.exception()
