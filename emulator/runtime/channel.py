@@ -81,6 +81,7 @@ class Channel(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._opened.done():
             self._opened.set_exception(ChannelClosed(str(self._websocket.handshake_exc or "closed before it opened")))
+            self._opened.exception()  # whoever waits for it may be gone
             return
         self._on_close()
 
