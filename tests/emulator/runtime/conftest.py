@@ -17,7 +17,7 @@ from emulator.runtime.output_log import OutputLog
 from emulator.runtime.platform import Reaper
 from emulator.runtime.pool import PoolSettings, RunnerPool
 from emulator.runtime.process import Launcher
-from emulator.runtime.runner import Context
+from emulator.runtime.runner import Context, StopRules
 from emulator.runtime.workbench import Deadlines
 from host.model.json import JsonValue
 from host.model.time import ControlledClock, RealTime
@@ -26,6 +26,7 @@ from tests.emulator.runtime.bundles import Bundler
 from tests.emulator.runtime.gateways import Ingress
 
 DEADLINE_S = 20.0
+PATIENT = StopRules(ack_timeout_s=DEADLINE_S)  # for a loaded machine: no test asks for the usual 0.1 s
 NOW_MS = 1_800_000_000_000
 
 Frame = list[JsonValue]
@@ -188,7 +189,8 @@ class Pools:
         kernel = KernelSettings(code_dir, outbound or OutboundPolicy())
         calls = NoCalls()
         clock = ControlledClock.frozen(NOW_MS)
-        pool = RunnerPool(launcher, kernel, settings or PoolSettings(4), calls, clock, RealTime())
+        settings = settings or PoolSettings(4, stop=PATIENT)
+        pool = RunnerPool(launcher, kernel, settings, calls, clock, RealTime())
         self._pools.append(pool)
         self._closing += [launcher.close, reaper.close, log.close]
         await pool.open()
@@ -210,7 +212,7 @@ async def pools(workerd: Path, tmp_path: Path) -> AsyncIterator[Pools]:
 
 @pytest.fixture
 async def host(pools: Pools) -> ScriptedHost:
-    """A pool of its own with the default settings."""
+    """A pool of its own."""
     return await pools.open()
 
 
