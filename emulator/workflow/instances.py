@@ -20,7 +20,7 @@ from emulator.workflow.guards import IS_READY
 from emulator.workflow.names import is_name
 from emulator.workflow.recording import check_off_loop
 from emulator.workflow.states import shown
-from emulator.workflow.surroundings import ACCEPTED, ADMITTED, Surroundings
+from emulator.workflow.surroundings import ACCEPTED, ADMITTED, INTENDED, PUBLISHED, Surroundings
 from host.model.time import LATEST_MS, timestamp
 
 
@@ -168,6 +168,10 @@ class Instances:
         )
         if not found.rows:
             raise _unknown(address.run_id)
-        if found.rows[0][0] == RunStatus.RUNNING:
-            await self._executions.end(address, "terminated")
+        is_running = found.rows[0][0] == RunStatus.RUNNING
+        try:
+            self._around.faults.reach(INTENDED if is_running else PUBLISHED)
+        finally:
+            if is_running:
+                await self._executions.end(address, "terminated")
         self._around.activity.ring()

@@ -32,6 +32,8 @@ CREATE TABLE workflow_steps (
     result TEXT,
     PRIMARY KEY (workflow_id, run_id, name)
 ) STRICT;
+CREATE INDEX workflow_steps_pending ON workflow_steps (workflow_id, run_id, due_at_ms) WHERE state = 'pending';
+CREATE INDEX workflow_steps_event ON workflow_steps (workflow_id, run_id, event_ord) WHERE event_ord IS NOT NULL;
 CREATE TABLE workflow_events (
     workflow_id TEXT NOT NULL,
     run_id TEXT NOT NULL,

@@ -65,6 +65,24 @@ class Host:
         assert found is not None
         return found
 
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Let the event loop turn until something holds that nobody tells."""
+        async with asyncio.timeout(_LIMIT_S):
+            while not holds():  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
+    async def executing(self, contexts: int = 1, steps: int = 0) -> None:
+        """Until so many contexts were started in all, and the only instance has so many steps."""
+        await self.until(lambda: len(self.runners.started) >= contexts)
+        async with asyncio.timeout(_LIMIT_S):
+            while steps and len((await self.history()).steps) < steps:
+                continue
+
+    async def becomes(self, status: str, identifier: str = "i") -> None:
+        async with asyncio.timeout(_LIMIT_S):
+            while (await self.status(identifier)).status != status:
+                continue
+
     async def idle(self) -> None:
         async with asyncio.timeout(_LIMIT_S):
             await self.engine.idle()

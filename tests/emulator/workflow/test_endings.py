@@ -7,14 +7,7 @@ import pytest
 
 from tests.emulator.workflow.bodies import Effects, never_ends, waits_for_go
 from tests.emulator.workflow.conftest import Boot
-from tests.emulator.workflow.hosts import Host
 from tests.emulator.workflow.isolates import Document, Step
-
-
-async def _executing(host: Host, contexts: int = 1, steps: int = 0) -> None:
-    async with asyncio.timeout(5):
-        while len(host.runners.started) < contexts or len((await host.history()).steps) < steps:
-            await asyncio.sleep(0)
 
 
 @pytest.mark.req("DW-17", "DW-39")
@@ -22,7 +15,7 @@ async def test_terminate_of_a_running_instance_holds_now_and_for_ever(start: Boo
     """T01"""
     host = await start(Flow=never_ends)
     await host.create()
-    await _executing(host, steps=1)
+    await host.executing(steps=1)
     await host.terminate()
     assert (await host.status()).status == "terminated"
     assert host.runners.last.is_stopped
@@ -39,7 +32,7 @@ async def test_terminate_does_not_resolve_before_the_stop_is_proven(start: Boot)
     host = await start(Flow=never_ends)
     gate = host.runners.stop_gate = asyncio.Event()
     await host.create()
-    await _executing(host)
+    await host.executing()
     ending = asyncio.create_task(host.terminate())
     leaving = asyncio.create_task(host.terminate())
     done, _ = await asyncio.wait([ending], timeout=0.05)
@@ -95,11 +88,8 @@ async def test_terminate_wins_over_an_intent_to_sleep_and_loses_against_one_to_e
         gate = host.runners.stop_gate = asyncio.Event()
         identifier = expected
         await host.create(identifier)
-        async with asyncio.timeout(5):
-            while not (host.runners.started and host.runners.last.start.instance_id == identifier):
-                await asyncio.sleep(0)
-            while not host.engine._sessions()[0]._finishing:
-                await asyncio.sleep(0)
+        await host.executing()
+        await host.until(lambda host=host: host.engine._sessions()[0]._finishing is not None)  # type: ignore[misc]
         ending = asyncio.create_task(host.terminate(identifier))
         await asyncio.wait([ending], timeout=0.02)
         gate.set()
@@ -146,7 +136,7 @@ async def test_a_name_pending_as_another_kind_ends_as_a_mismatch(start: Boot, ki
 
     host = await start(Flow=never_ends)
     await host.create()
-    await _executing(host, steps=1)
+    await host.executing(steps=1)
     await host.vanish()
     host = await start(Flow=second)
     await host.idle()
@@ -193,7 +183,7 @@ async def test_a_death_replays_the_attempt_and_the_third_at_one_point_ends_the_r
     host = await start(Flow=never_ends)
     await host.create()
     for number in (1, 2, 3):
-        await _executing(host, contexts=number, steps=1)
+        await host.executing(contexts=number, steps=1)
         assert host.runners.last.start.steps == () or host.runners.last.start.steps[0].state == "pending:do:1:"
         host.runners.last.die("spun without end")
     await host.idle()

@@ -330,7 +330,7 @@ async def test_an_instance_ends_at_its_lifetime_and_a_longer_sleep_never_complet
 async def test_a_running_instance_is_stopped_at_its_lifetime(start: Boot) -> None:
     host = await start(Flow=never_ends)
     await host.create()
-    await _until_started(host.runners.started)
+    await host.executing()
     host.clock.move_to(host.clock.now_ms() + 31_536_000_000)
     await host.idle()
     assert (await host.status()).reason == "lifetime_exceeded"
@@ -346,8 +346,7 @@ async def test_a_status_is_visible_only_after_the_stop_is_confirmed(start: Boot)
     host = await start(Flow=body)
     gate = host.runners.stop_gate = asyncio.Event()
     await host.create()
-    while (await host.history()).steps == ():
-        await asyncio.sleep(0)
+    await host.executing(steps=1)
     assert (await host.status()).status == "running"
     gate.set()
     await host.idle()
@@ -357,7 +356,7 @@ async def test_a_status_is_visible_only_after_the_stop_is_confirmed(start: Boot)
 async def test_a_host_that_closes_leaves_instances_to_be_replayed(start: Boot) -> None:
     host = await start(Flow=never_ends)
     await host.create()
-    await _until_started(host.runners.started)
+    await host.executing(steps=1)
     await host.close()
     assert host.runners.last.is_stopped
     host = await start(Flow=_ends_at_once)
@@ -370,7 +369,7 @@ async def test_contexts_beyond_the_bound_wait_in_due_order(start: Boot) -> None:
     host.runners.stop_gate = asyncio.Event()
     for identifier in ("a", "b", "c"):
         await host.create(identifier)
-    await _until_started(host.runners.started)
+    await host.executing()
     assert len(host.runners.started) == 1
     host.runners.stop_gate.set()
     await host.idle()
@@ -386,9 +385,7 @@ async def test_a_runner_that_is_not_to_be_had_is_asked_for_again(start: Boot) ->
     assert (await host.status()).status == "waiting"
 
 
-async def test_the_clock_of_an_isolate_is_told_only_when_it_is_controlled(
-    start: Boot, clock: ControlledClock
-) -> None:
+async def test_the_clock_of_an_isolate_is_told_only_when_it_is_controlled(start: Boot, clock: ControlledClock) -> None:
     host = await start(Flow=waits_for_go)
     await host.create()
     await host.idle()
@@ -397,9 +394,3 @@ async def test_the_clock_of_an_isolate_is_told_only_when_it_is_controlled(
 
 async def _ends_at_once(params: Document, step: Step) -> Document:
     return None
-
-
-async def _until_started(started: list[object]) -> None:
-    async with asyncio.timeout(5):
-        while not started:
-            await asyncio.sleep(0)

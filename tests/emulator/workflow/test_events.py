@@ -97,9 +97,7 @@ async def test_an_ended_instance_accepts_no_event_and_keeps_none(start: Boot) ->
 
 @pytest.mark.req("DW-36")
 @pytest.mark.parametrize(("late_ms", "outcome"), [(0, {"got": 1}), (1, None)])
-async def test_a_wait_is_decided_by_the_instant_of_acceptance(
-    start: Boot, late_ms: int, outcome: Document
-) -> None:
+async def test_a_wait_is_decided_by_the_instant_of_acceptance(start: Boot, late_ms: int, outcome: Document) -> None:
     """subtle-points, Workflows 3: the timer has not run when the event is accepted."""
 
     async def body(params: Document, step: Step) -> Document:
@@ -163,9 +161,7 @@ async def test_queued_bytes_are_bounded_as_canonical_text(start: Boot) -> None:
         ("go", '{"a":"' + "x" * 1_048_576 + '"}', ErrorName.DOCUMENT_TOO_LARGE),
     ],
 )
-async def test_a_malformed_event_is_refused(
-    start: Boot, event_type: str, payload: str | None, name: ErrorName
-) -> None:
+async def test_a_malformed_event_is_refused(start: Boot, event_type: str, payload: str | None, name: ErrorName) -> None:
     host = await start(Flow=waits_for_go)
     await host.create()
     with pytest.raises(InstanceRefused) as refused:

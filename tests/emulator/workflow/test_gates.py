@@ -29,9 +29,9 @@ async def test_delete_stops_and_purges_living_instances_and_shuts_the_uid_for_ev
     host = await start(Flow=_by_params)
     for what in ("hang", "sleep", "wait", "end"):
         await host.create(what, {"do": what})
-    async with asyncio.timeout(5):
-        while (await host.status("end")).status != "complete" or (await host.status("wait")).status != "waiting":
-            await asyncio.sleep(0.001)
+    await host.becomes("complete", "end")
+    await host.becomes("waiting", "wait")
+    await host.becomes("sleeping", "sleep")
     await host.send("unmatched", {"n": 1}, "wait")
     counts = await host.engine.gates.counts(WORKFLOW)
     assert (counts.running, counts.sleeping, counts.waiting, counts.complete) == (1, 1, 1, 1)
@@ -58,9 +58,7 @@ async def test_delete_with_an_unproven_stop_purges_nothing(start: Boot, monkeypa
     host = await start(Flow=_by_params)
     gate = host.runners.stop_gate = asyncio.Event()
     await host.create("hang", {"do": "hang"})
-    async with asyncio.timeout(5):
-        while not host.runners.started:
-            await asyncio.sleep(0)
+    await host.executing()
     with pytest.raises(BackendUnavailable):
         await host.engine.gates.retire(WORKFLOW)
     assert (await host.history("hang")).instance.status == "running"
@@ -92,14 +90,10 @@ async def test_two_workflows_keep_instances_of_one_id_apart(start: Boot) -> None
 async def test_contexts_of_a_withdrawn_version_stop_and_their_instances_go_on_under_another(start: Boot) -> None:
     host = await start(Flow=_by_params)
     await host.create("hang", {"do": "hang"})
-    async with asyncio.timeout(5):
-        while not host.runners.started:
-            await asyncio.sleep(0)
+    await host.executing()
     assert host.engine.is_executing("v1")
     await host.deploy("v2")
     await host.engine.stop_version("v1")
     assert not host.engine.is_executing("v1")
-    async with asyncio.timeout(5):
-        while len(host.runners.started) < 2:
-            await asyncio.sleep(0)
+    await host.executing(contexts=2)
     assert host.runners.last.start.version.version_uid == "v2"
