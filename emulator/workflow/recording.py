@@ -134,7 +134,8 @@ class StepRecorder:
         [inserted] = await batch
         if not inserted.is_applied:
             return Superseded()
-        self._around.faults.reach(BEGUN)
+        if frame.reply_id:
+            self._around.faults.reach(BEGUN)
         return Answer(frame.reply_id, "done", None)
 
     async def _done(self, frame: frames.Done) -> Outcome:

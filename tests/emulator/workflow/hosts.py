@@ -68,7 +68,7 @@ class Host:
     async def until(self, holds: Callable[[], bool]) -> None:
         """Let the event loop turn until something holds that nobody tells."""
         async with asyncio.timeout(_LIMIT_S):
-            while not holds():  # noqa: ASYNC110
+            while not holds():
                 await asyncio.sleep(0)
 
     async def executing(self, contexts: int = 1, steps: int = 0) -> None:

@@ -1,0 +1,70 @@
+"""The catalog keeps Versions whole and answers by the weights in force."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from emulator.catalog import Catalog, WorkerRoute
+from emulator.catalog.catalog import weigh
+from emulator.catalog.schema import SCHEMA
+from emulator.d1 import Database
+from host import sqlite
+from host.ports import BindingRecord, VersionRecord, Weight
+
+VERSION = VersionRecord(
+    "v1",
+    "w1",
+    "d" * 64,
+    {"A": {"b": [1.5, None]}, "é": "\ud83d\ude00"},
+    (BindingRecord("WF", "workflow", "u"),),
+    ("fetch",),
+    ("Flow",),
+)
+
+
+@pytest.fixture
+async def catalog(tmp_path: Path) -> AsyncIterator[Catalog]:
+    file = await sqlite.Database.open(tmp_path / "a.sqlite", application_id=7, migrations=[SCHEMA])
+    yield Catalog(Database(file))
+    await file.close()
+
+
+@pytest.mark.req("WV-01")
+async def test_a_version_is_read_back_whole_until_it_is_removed(catalog: Catalog) -> None:
+    await catalog.put_version(VERSION)
+    await catalog.put_version(VERSION)
+    found = await catalog.version("v1")
+    assert found is not None
+    assert (found.bindings, found.handlers, found.classes) == (VERSION.bindings, ("fetch",), ("Flow",))
+    assert found.vars == {"A": {"b": [1.5, None]}, "é": "\U0001f600"}
+    await catalog.remove_version("v1")
+    await catalog.remove_version("v1")
+    assert await catalog.version("v1") is None
+
+
+@pytest.mark.req("WD-04", "WD-07")
+async def test_weights_switch_whole_and_go_with_their_deployment_alone(catalog: Catalog) -> None:
+    await catalog.put_worker("w1", "shop")
+    assert await catalog.routes() == ()
+    assert await catalog.pick("w1", lambda: 0.5) is None
+    await catalog.activate("d1", "w1", (Weight("v1", 5000), Weight("v2", 5000)))
+    await catalog.activate("d1", "w1", (Weight("v2", 1), Weight("v3", 9999)))
+    route = WorkerRoute("w1", "shop", "d1", (Weight("v2", 1), Weight("v3", 9999)))
+    assert await catalog.routes() == (route,)
+    assert await catalog.pick("w1", lambda: 0.5) == "v3"
+    await catalog.retire_deployment("another")
+    assert await catalog.routes() == (route,)
+    await catalog.retire_deployment("d1")
+    assert await catalog.routes() == ()
+    await catalog.remove_worker("w1")
+
+
+@pytest.mark.req("WD-01")
+def test_every_version_gets_its_share_of_the_points() -> None:
+    weights = (Weight("a", 3333), Weight("b", 3333), Weight("c", 3334))
+    counted = Counter(weigh(weights, lambda n=n: n / 10_000) for n in range(10_000))  # type: ignore[misc]
+    assert all(abs(counted[weight.version_uid] - weight.weight) <= 1 for weight in weights)
+    assert weigh(weights, lambda: 0.999999999999) == "c"
+    assert weigh((), lambda: 0.5) is None

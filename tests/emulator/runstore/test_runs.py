@@ -1,0 +1,108 @@
+"""Run rows: the snapshot's text, and statements that change exactly what they say or nothing."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from emulator.d1 import Database, Statement
+from emulator.runstore.address import RunAddress
+from emulator.runstore.schema import OWNER, SCHEMA, STATUS
+from emulator.runstore.snapshot import (
+    Lifecycle,
+    RunFailure,
+    RunStatus,
+    Snapshot,
+    SnapshotUnreadable,
+    TransitionIntent,
+    decode,
+    encode,
+)
+from emulator.runstore.statements import change_at, insert_initial
+from host import sqlite
+
+AT = "2026-01-01T00:00:00.000Z"
+ADDRESS = RunAddress("w", "r\0/\U0001f600")
+FIRST = Snapshot(RunStatus.PENDING, AT, Lifecycle(1, "o1", deadline_at=AT), params='{"a":1.5,"b":"\\u0000é"}')
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    file = await sqlite.Database.open(tmp_path / "a.sqlite", application_id=7, migrations=[SCHEMA])
+    yield Database(file)
+    await file.close()
+
+
+async def _snapshot(database: Database) -> str:
+    row = await database.prepare("SELECT snapshot FROM runs").first()
+    assert row is not None
+    return str(row[0])
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        FIRST,
+        Snapshot(
+            RunStatus.RUNNING,
+            AT,
+            Lifecycle(4, "o", "v1", AT, TransitionIntent(RunStatus.ERRORED, AT)),
+            output="{}",
+            error=RunFailure("run_threw", "é"),
+        ),
+        Snapshot(RunStatus.ERRORED, AT, Lifecycle(2, "o"), error=RunFailure("lifetime_exceeded")),
+    ],
+)
+def test_a_snapshot_is_read_back_as_it_was_written(snapshot: Snapshot) -> None:
+    assert decode(encode(snapshot)) == snapshot
+
+
+@pytest.mark.req("RS-01")
+def test_of_repeated_keys_the_first_is_read() -> None:
+    text = encode(FIRST)[:-1] + ',"status":"complete"}'
+    assert decode(text).status is RunStatus.PENDING
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"status":"new"}', "[" * 100_000])
+def test_a_row_of_another_shape_is_unreadable(text: str) -> None:
+    with pytest.raises(SnapshotUnreadable):
+        decode(text)
+
+
+@pytest.mark.req("RS-11")
+async def test_the_first_row_is_inserted_once_and_only_under_its_condition(database: Database) -> None:
+    refused, first, second = await database.batch(
+        [
+            insert_initial(ADDRESS, FIRST, None, "1 = :one", {"one": 2}),
+            insert_initial(ADDRESS, FIRST, "resource"),
+            insert_initial(ADDRESS, FIRST, None),
+        ]
+    )
+    assert (refused.changes, first.changes, second.changes) == (0, 1, 0)
+    assert await _snapshot(database) == encode(FIRST)
+
+
+@pytest.mark.req("RS-70")
+async def test_a_change_touches_named_members_and_leaves_the_rest_as_stored(database: Database) -> None:
+    await database.batch([insert_initial(ADDRESS, FIRST, None)])
+    later = "2026-01-01T00:00:01.000Z"
+    members = {"$.status": "'running'", "$.lifecycle.owner": ":next"}
+    values = {"next": "o2", "at": later, "owner": "o1"}
+    condition = f"{OWNER} = :owner AND {STATUS} = 'pending'"
+    change = change_at(ADDRESS, members, ("$.lifecycle.deadlineAt",), condition, values)
+    applied, again = await database.batch([change, change])
+    assert (applied.changes, again.changes) == (1, 0)
+    stored = json.loads(await _snapshot(database))
+    assert list(stored) == ["status", "timestamp", "lifecycle", "params"]
+    assert stored["lifecycle"] == {"version": 1, "revision": 2, "owner": "o2"}
+    assert stored["params"] == FIRST.params
+    assert await database.prepare("SELECT updated_at, created_at FROM runs").first() == (later, AT)
+
+
+@pytest.mark.req("RS-62")
+async def test_a_row_that_sqlite_cannot_parse_is_stored_and_met_by_no_change(database: Database) -> None:
+    await database.batch([Statement("INSERT INTO runs VALUES ('w', 'x', NULL, '{bad', ?, ?)", (AT, AT))])
+    change = change_at(RunAddress("w", "x"), {}, (), "TRUE", {"at": AT})
+    assert not (await database.batch([change]))[0].is_applied
+    assert await _snapshot(database) == "{bad"
