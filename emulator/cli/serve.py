@@ -43,9 +43,11 @@ def add_parser(subparsers: "SubParsers") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT; 0 after an orderly end."""
+    from emulator.cli.install_runtime import fetch_on_first_use
     from emulator.compose.errors import FoundationUnusable, StartRefused
     from emulator.compose.run import run_host
 
+    fetch_on_first_use()
     try:
         run_host(_options(arguments))
     except FoundationUnusable as error:

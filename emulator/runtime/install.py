@@ -8,8 +8,8 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from emulator.runtime.binary import check_workerd, glibc_version
@@ -21,14 +21,22 @@ from emulator.runtime.unusable import InstallFailed, MuslSystem, RuntimeMissing,
 DRAFT_PREFIX = ".draft-"
 
 
-def obtain_runtime(env: Mapping[str, str] = os.environ, cwd: Path | None = None) -> Runtime:
-    """The located runtime; installs it first when there is none of the pinned version and none was chosen."""
+def obtain_runtime(
+    env: Mapping[str, str] = os.environ,
+    cwd: Path | None = None,
+    announce: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Runtime:
+    """The located runtime; installs it first when there is none of the pinned version and none was chosen.
+
+    The install runs inside what `announce` makes: it takes seconds and somebody may be waiting.
+    """
     try:
         return locate_runtime(env, cwd)
     except (RuntimeMissing, WrongVersion):
         if env.get(OVERRIDE):
             raise
-    install_runtime(env)
+    with announce():
+        install_runtime(env)
     return locate_runtime(env, cwd)
 
 

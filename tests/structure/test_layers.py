@@ -21,7 +21,7 @@ LAYERS: Mapping[str, set[str]] = {
     "emulator.workflow": STORES
     | {"host.ports", "emulator.d1", "emulator.runstore", "emulator.catalog", "emulator.contexts"},
     "emulator.runtime": {"host.model", "host.ports", "emulator.catalog", "emulator.contexts"},
-    "emulator.bindings": {"host.model", "emulator.catalog", "emulator.contexts", "emulator.workflow"},
+    "emulator.bindings": STORES | {"emulator.catalog", "emulator.contexts", "emulator.workflow"},
     "emulator.management": {"host.model", "host.ports", "emulator.artifacts", "emulator.workflow"},
     "emulator.compose": {"host", "emulator"},
     "emulator.client": set(),

@@ -11,6 +11,8 @@ import emulator
 from emulator import cli
 from emulator.cli import main
 from emulator.cli.errors import CommandError, ExitCode
+from emulator.cli.install_runtime import fetch_on_first_use
+from tests.emulator.runtime.npm_stand_in import Npm
 
 
 def run_cli(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -98,3 +100,29 @@ def test_parsing_loads_nothing_heavy(command: str) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
     )
     assert not heavy & set(done.stdout.split())
+
+
+def test_the_first_use_fetches_the_runtime_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    npm = Npm(tmp_path)
+    for name in ("PATH", "HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, npm.env[name])
+    monkeypatch.delenv("TAKOHOST_WORKERD", raising=False)
+    monkeypatch.chdir(tmp_path)
+    fetch_on_first_use()
+    assert capsys.readouterr().err == "takohost: fetching workerd into the user's cache, this once\n"
+    fetch_on_first_use()
+    assert capsys.readouterr().err == ""
+    assert len(npm.runs) == 1
+
+
+def test_serving_with_a_chosen_workerd_that_is_absent_is_one_line_and_exit_3_and_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    env = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "TAKOHOST_WORKERD": str(tmp_path / "no")}
+    state = tmp_path / "state"
+    done = run_cli("serve", "--state-dir", str(state), env=env)
+    assert done.returncode == ExitCode.UNUSABLE
+    assert done.stderr == f"takohost: TAKOHOST_WORKERD names {tmp_path / 'no'}, which does not exist\n"
+    assert not state.exists()
