@@ -34,8 +34,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 def fetch_on_first_use() -> None:
     """Make sure that there is a runtime before a command needs it; exit code 3 when it cannot be had."""
-    from emulator.runtime.install import obtain_runtime
+    from emulator.runtime.locate import locate_runtime
     from emulator.runtime.unusable import RuntimeUnusable
+
+    try:
+        locate_runtime()
+    except RuntimeUnusable:
+        pass
+    else:
+        return  # the usual start does not even load the installer
+    from emulator.runtime.install import obtain_runtime
 
     try:
         obtain_runtime(announce=tell_first_use)
