@@ -58,7 +58,7 @@ class Connection:
         self, method: str, url: str, *, content: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> httpx.Response:
         """One request to a path of the origin or an absolute URL. Raises `HostUnreachable`."""
-        target = url if "://" in url else self.origin + url
+        target = self.origin + url if url.startswith("/") else url
         try:
             return self._http.request(method, target, content=content, headers=headers)
         except httpx.TransportError as error:

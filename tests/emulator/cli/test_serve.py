@@ -1,0 +1,105 @@
+"""`takohost serve` with wrong options and wrong surroundings: one clear line each, and nothing is changed."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from emulator.compose.state import StateDirectory
+
+pytestmark = pytest.mark.usefixtures("workerd")
+
+
+def serve(*words: str, **environment: str) -> tuple[int, str]:
+    """Exit code and the one line on stderr of a host that must not start."""
+    process = subprocess.run(
+        [sys.executable, "-m", "emulator.cli", "serve", *words],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    assert process.stdout == ""
+    line, newline, rest = process.stderr.partition("\n")
+    assert (newline, rest) == ("\n", ""), process.stderr
+    assert line.startswith("takohost: ")
+    return process.returncode, line.removeprefix("takohost: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--prot", "1"], "unrecognized arguments: --prot 1"),
+        (["--api-port", "http"], "'http' is no port"),
+        (["--ingress-port", "65536"], "'65536' is no port"),
+        (["--runners", "0"], "'0' is not a number from 1"),
+        (["--context-cpu-limit", "nan"], "'nan' is not a number of seconds"),
+        (["--allow-outbound", "http://example.com"], "is not local, none or HOST[:PORT]"),
+        (["--allow-outbound", "example.com:0"], "is not local, none or HOST[:PORT]"),
+        (["--allow-outbound", "local", "--allow-outbound", "none"], "local or none, not both"),
+        (["--stop-policy", "gentle"], "invalid choice: 'gentle'"),
+        (["--auth", "token"], "invalid choice: 'token'"),
+        (["--ready-file", "no/such/directory/ready.json"], "its directory does not exist"),
+    ],
+)
+def test_a_wrong_option_is_told_in_one_line(tmp_path: Path, words: list[str], said: str) -> None:
+    code, line = serve("--state-dir", str(tmp_path / "state"), *words)
+    assert (code, said in line) == (2, True), line
+    assert not (tmp_path / "state").exists()
+
+
+def test_an_occupied_port_is_told_and_nothing_is_made(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, line = serve("--state-dir", str(tmp_path / "state"), "--api-port", str(port))
+    assert (code, line) == (2, f"cannot listen on 127.0.0.1:{port} (--api-port): address already in use")
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, line = serve("--state-dir", str(tmp_path / "file" / "state"), "--ingress-port", "0")
+    assert (code, line) == (2, f"cannot use the state directory {tmp_path / 'file' / 'state'}: Not a directory")
+
+
+def test_a_directory_in_use_is_told_with_its_owner(tmp_path: Path) -> None:
+    state = StateDirectory.claim(tmp_path / "state")
+    code, line = serve("--state-dir", str(state.path), "--ingress-port", "0")
+    assert (code, line) == (2, f"the state directory {state.path} is in use by takohost process {os.getpid()}")
+    state.release()
+
+
+def test_a_missing_workerd_is_told_and_nothing_is_made(tmp_path: Path) -> None:
+    code, line = serve("--state-dir", str(tmp_path / "state"), TAKOHOST_WORKERD=str(tmp_path / "none"))
+    assert (code, line) == (3, f"TAKOHOST_WORKERD names {tmp_path / 'none'}, which does not exist")
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("name", ["control.sqlite", "emulator.sqlite", "clock.json", "tls/ca.pem"])
+def test_a_corrupt_state_file_is_told_by_name_and_kept(tmp_path: Path, name: str) -> None:
+    StateDirectory.claim(tmp_path).release()
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"corrupt " * 1000)
+    code, line = serve("--state-dir", str(tmp_path), "--ingress-port", "0")
+    assert (code, "damaged" in line, str(file.parent) in line) == (3, True, True), line
+    assert file.read_bytes() == b"corrupt " * 1000
+
+
+def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None:
+    StateDirectory.claim(tmp_path).release()
+    file = tmp_path / "control.sqlite"
+    connection = apsw.Connection(str(file))
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE t (x); PRAGMA application_id = 1953194801; PRAGMA user_version = 999")
+    connection.close()
+    before = file.read_bytes()
+    code, line = serve("--state-dir", str(tmp_path), "--ingress-port", "0")
+    assert code == 3
+    assert "newer takohost" in line or "another application" in line
+    assert file.read_bytes() == before
