@@ -66,7 +66,7 @@ class Channel(asyncio.Protocol):
         for event in self._websocket.events_received():
             if isinstance(event, Frame):
                 self._receive(event)
-            elif self._websocket.handshake_exc is None:
+            elif self._websocket.handshake_exc is None and not self._opened.done():
                 self._opened.set_result(None)
         broken = self._websocket.handshake_exc or self._websocket.parser_exc
         if broken is not None:
