@@ -18,6 +18,7 @@ from pathlib import Path
 from emulator.runtime.identity import process_started
 
 _PACKAGES = Path(__file__).parents[2]
+_LOWEST_PRIORITY = 19
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "SSL_CERT_DIR", "SSL_CERT_FILE")
 _REAPER = "import sys; sys.path.insert(0, sys.argv[1]); from emulator.runtime.reaper import main; main()"
 
@@ -42,6 +43,12 @@ def limit_data(pid: int, size_bytes: int) -> None:
 
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(pid, resource.RLIMIT_DATA, (size_bytes, size_bytes))
+
+
+def lower_priority(pid: int) -> None:
+    """Give a process the processor only when nobody else wants it; there is no way back."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.setpriority(os.PRIO_PROCESS, pid, _LOWEST_PRIORITY)
 
 
 class Reaper:

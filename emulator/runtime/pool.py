@@ -15,7 +15,7 @@ from emulator.runtime.identity import figures_of
 from emulator.runtime.kernels import KernelSettings, runner_config
 from emulator.runtime.platform import end_process, limit_data
 from emulator.runtime.process import Launcher, WorkerdFailed
-from emulator.runtime.runner import Context, Runner, StopRules
+from emulator.runtime.runner import Context, Runner, StopRules, version_text
 from emulator.runtime.watchdog import CPU_LIMIT_S, Watchdog
 from host.model.time import Clock, RealTime, timestamp
 
@@ -67,6 +67,7 @@ class RunnerPool:
         self._spawning: set[asyncio.Task[None]] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._is_closed = False
+        self._likeliest: str | None = None
         self._watchdog = Watchdog(
             lambda: [runner for runner in self._runners if runner.is_busy], real_time, settings.context_cpu_limit_s
         )
@@ -93,6 +94,7 @@ class RunnerPool:
         on_lost: Callable[[StopEvidence, str], None],
     ) -> Context:
         runner = await self._take()
+        self._likeliest = version_text(start.version)
         return runner.start(start, on_frame, on_lost)
 
     async def end_lost(self, pid: int, process_started: str) -> StopEvidence:
@@ -142,6 +144,8 @@ class RunnerPool:
                 waiter.set_result(runner)
                 return
         self._idle.append(runner)
+        if self._likeliest is not None:
+            runner.prepare(self._likeliest)
 
     def _grow(self, *, is_patient: bool = True) -> None:
         """Spawn for starts that wait, and one spare when none is idle."""
@@ -192,7 +196,7 @@ class RunnerPool:
         return runner
 
     def _must_recycle(self, runner: Runner) -> bool:
-        if runner.started_count >= self._settings.recycle_after:
+        if runner.is_demoted or runner.started_count >= self._settings.recycle_after:
             return True
         figures = figures_of(runner.pid)
         return figures is None or figures.rss_bytes > self._settings.recycle_rss_mib * _MIB

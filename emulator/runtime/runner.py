@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from emulator.contexts import BindingCall, BindingCalls, ContextStart, StopEvidence
+from emulator.contexts import BindingCall, BindingCalls, ContextStart, StopEvidence, VersionRecord
 from emulator.runtime.config import Config
 from emulator.runtime.kernels import CONTROL_SOCKET
+from emulator.runtime.platform import lower_priority
 from emulator.runtime.process import Launcher, Workerd
 from host.model.time import Clock, timestamp
 
@@ -94,6 +95,7 @@ class Runner:
     def __init__(self, rules: StopRules, clock: Clock, calls: BindingCalls, owner: RunnerOwner) -> None:
         self.started_count = 0
         self.pongs = 0
+        self.is_demoted = False
         self._rules = rules
         self._clock = clock
         self._calls = calls
@@ -155,8 +157,12 @@ class Runner:
         context = Context(self, start.context_id, on_frame, on_lost)
         self._contexts[context.id] = context
         self.started_count += 1
-        self.send(f"!start {context.id} {_version_text(start)}\n{_start_text(start)}")
+        self.send(f"!start {context.id} {version_text(start.version)}\n{_start_text(start)}")
         return context
+
+    def prepare(self, version: str) -> None:
+        """Load an isolate for the next context ahead, likely one of `version`, a text of `version_text`."""
+        self.send(f"!prepare {version}")
 
     async def stop(self, context: Context) -> StopEvidence:
         """Stop a context that takes no frames any more: by ack, or with the whole process."""
@@ -175,6 +181,11 @@ class Runner:
         """Kill the process; the first `why` is told to the owners of its contexts."""
         self._why = self._why or why
         self.workerd.child.kill()
+
+    def demote(self) -> None:
+        """Let everybody else run first; it is not for another context afterwards."""
+        self.is_demoted = True
+        lower_priority(self.pid)
 
     async def end(self) -> None:
         """Kill the process and wait for its end."""
@@ -263,8 +274,8 @@ async def _value(evidence: StopEvidence) -> StopEvidence:
     return evidence
 
 
-def _version_text(start: ContextStart) -> str:
-    version = start.version
+def version_text(version: VersionRecord) -> str:
+    """What an isolate of a Version is loaded from, as JSON text; equal for equal isolates."""
     bindings = [{"name": b.name, "kind": b.kind, "targetUid": b.target_uid} for b in version.bindings]
     told = {
         "code": version.code_digest,

@@ -1,4 +1,4 @@
-"""Finds runners whose isolate spins, burning processor time without a turn of the event loop, and kills them."""
+"""Finds runners whose isolate spins, burning processor time without a turn of the event loop."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -10,6 +10,7 @@ from host.model.time import RealTime
 
 CPU_LIMIT_S = 10.0
 _LOOK_EVERY_S = 0.25
+_DEMOTED_AFTER_S = 0.5
 
 
 @dataclass(slots=True)
@@ -21,7 +22,8 @@ class Watch:
 
 
 class Watchdog:
-    """Looks at busy runners; one that burnt `cpu_limit_s` without a turn of its event loop is killed.
+    """Looks at busy runners; one that burnt `cpu_limit_s` without a turn of its event loop is killed, and long before
+    that it has to let others run first.
 
     Processor time counts, not real time: a loaded machine is not taken for a loop.
     """
@@ -60,5 +62,9 @@ class Watchdog:
         if watch is None or watch.pongs != runner.pongs:
             self._watches[runner] = Watch(figures.cpu_s, runner.pongs)
             runner.send("!ping 0")
-        elif figures.cpu_s - watch.cpu_s >= self._cpu_limit_s:
+            return
+        burnt_s = figures.cpu_s - watch.cpu_s
+        if burnt_s >= self._cpu_limit_s:
             runner.kill(f"the code ran for {self._cpu_limit_s:g} s of processor time without a pause")
+        elif burnt_s >= _DEMOTED_AFTER_S and not runner.is_demoted:
+            runner.demote()

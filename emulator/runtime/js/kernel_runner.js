@@ -1,12 +1,13 @@
 // The kernel of a runner: one Durable Object that holds the host's socket and starts and stops execution contexts.
-// Each context is a fresh isolate whose class is a facet, joined by a socket pair that speaks for that context alone.
+// Each context is a fresh isolate whose class is a facet, joined by a socket pair that speaks for that context alone. An
+// isolate may be loaded ahead, its app unevaluated; it serves one context or none.
 //
-// host -> kernel: "!start <ctx> <json>\n<start text for the isolate>", "!stop <ctx>", "!reply <n> <text>", "!ping <n>",
-//                 "<ctx> <frame>"
+// host -> kernel: "!start <ctx> <version json>\n<start text for the isolate>", "!stop <ctx>", "!prepare <version json>",
+//                 "!reply <n> <text>", "!ping <n>", "<ctx> <frame>"
 // kernel -> host: "!stopped <ctx>", "!closed <ctx>", "!failed <ctx> <why>", "!call <n> <json>", "!pong <n>",
 //                 "<ctx> <frame>"
 import { DurableObject } from "cloudflare:workers";
-import { Calls, Host, Outbound, codeOf, isolateOf } from "kernel_shared.js";
+import { Calls, Host, Outbound, UNAVAILABLE, codeOf, isolateOf } from "kernel_shared.js";
 import CHANNEL from "channel.txt";
 import FAILURES from "failures.txt";
 import HISTORY from "history.txt";
@@ -37,8 +38,10 @@ function cut(text, separator) {
 export class K extends DurableObject {
   #host;
   #calls;
-  #live = new Map();
-  #facets = 0;
+  #live = new Map(); // context id -> {isolate, socket}
+  #owners = new Map(); // isolate number -> id of its live context
+  #isolates = 0;
+  #ahead;
 
   fetch() {
     if (this.#host !== undefined) return new Response("taken", { status: 409 });
@@ -51,9 +54,10 @@ export class K extends DurableObject {
     return new Response(null, { status: 101, webSocket: theirs });
   }
 
-  /** Called by `Host`: the reply text of a binding call. */
-  answer(props, body) {
-    return this.#calls.ask(props, body);
+  /** Called by `Host`: the reply text of a binding call, which only a live context can make. */
+  answer({ isolate, ...props }, body) {
+    const contextId = this.#owners.get(isolate);
+    return contextId === undefined ? UNAVAILABLE : this.#calls.ask({ ...props, contextId }, body);
   }
 
   #receive(text) {
@@ -63,6 +67,8 @@ export class K extends DurableObject {
         return this.#start(rest);
       case "!stop":
         return this.#stop(rest);
+      case "!prepare":
+        return this.#prepare(rest);
       case "!reply":
         return this.#calls.reply(rest);
       case "!ping":
@@ -75,27 +81,19 @@ export class K extends DurableObject {
   async #start(text) {
     const [id, body] = cut(text, " ");
     const [version, start] = cut(body, "\n");
-    const context = { facet: undefined, socket: undefined };
+    const isolate = this.#take(version);
+    const context = { isolate, socket: undefined };
     this.#live.set(id, context);
+    this.#owners.set(isolate.number, id);
     try {
-      await this.#open(id, context, JSON.parse(version), start);
+      const socket = await isolate.socket;
+      if (this.#live.get(id) !== context) return;
+      context.socket = socket;
+      this.#join(id, context);
+      socket.send(start);
     } catch (error) {
       if (this.#live.get(id) === context) this.#host.send("!failed " + id + " " + error.message);
     }
-  }
-
-  async #open(id, context, version, start) {
-    const code = await codeOf(this.env, version.code, MAIN);
-    if (this.#live.get(id) !== context) return;
-    const worker = this.env.LOADER.load(isolateOf(code, version, this.ctx.exports, id));
-    context.facet = "f" + ++this.#facets;
-    const facet = this.ctx.facets.get(context.facet, () => ({ class: worker.getDurableObjectClass("RunDO") }));
-    const response = await facet.fetch("http://run/", { headers: { upgrade: "websocket" } });
-    if (this.#live.get(id) !== context) return;
-    context.socket = response.webSocket;
-    context.socket.accept();
-    this.#join(id, context);
-    context.socket.send(start);
   }
 
   // A frame is let through only while its context lives: after the ack of a stop there is none (DW-39).
@@ -111,8 +109,46 @@ export class K extends DurableObject {
   #stop(id) {
     const context = this.#live.get(id);
     this.#live.delete(id);
-    if (context?.facet !== undefined) this.ctx.facets.abort(context.facet, new Error("stopped by the host"));
+    if (context !== undefined) this.#drop(context.isolate);
     this.#host.send("!stopped " + id);
+  }
+
+  #prepare(version) {
+    if (this.#ahead?.version === version) return;
+    if (this.#ahead !== undefined) this.#drop(this.#ahead);
+    this.#ahead = this.#load(version);
+  }
+
+  #take(version) {
+    if (this.#ahead?.version !== version) return this.#load(version);
+    const isolate = this.#ahead;
+    this.#ahead = undefined;
+    return isolate;
+  }
+
+  #load(version) {
+    const isolate = { version, number: ++this.#isolates, facet: undefined, isDropped: false, socket: undefined };
+    isolate.socket = this.#open(isolate);
+    isolate.socket.catch(() => {}); // told to the context that waits for it, if there is one
+    return isolate;
+  }
+
+  async #open(isolate) {
+    const version = JSON.parse(isolate.version);
+    const code = await codeOf(this.env, version.code, MAIN);
+    if (isolate.isDropped) throw new Error("dropped");
+    const worker = this.env.LOADER.load(isolateOf(code, version, this.ctx.exports, isolate.number));
+    isolate.facet = "f" + isolate.number;
+    const facet = this.ctx.facets.get(isolate.facet, () => ({ class: worker.getDurableObjectClass("RunDO") }));
+    const { webSocket } = await facet.fetch("http://run/", { headers: { upgrade: "websocket" } });
+    webSocket.accept();
+    return webSocket;
+  }
+
+  #drop(isolate) {
+    isolate.isDropped = true;
+    this.#owners.delete(isolate.number);
+    if (isolate.facet !== undefined) this.ctx.facets.abort(isolate.facet, new Error("stopped by the host"));
   }
 }
 

@@ -46,7 +46,8 @@ export class Host extends WorkerEntrypoint {
   }
 }
 
-const UNAVAILABLE = '["error","backend_unavailable","The host cannot be reached."]';
+/** The reply to a call that cannot be put before the host. */
+export const UNAVAILABLE = '["error","backend_unavailable","The host cannot be reached."]';
 
 /** Calls of bindings on their way to the host and back, over the one socket of this process. */
 export class Calls {
@@ -157,13 +158,13 @@ export function codeOf(env, digest, main) {
 
 /**
  * What `LOADER` is given for a Version: `version` is `{versionUid, vars, bindings: [{name, kind, targetUid}]}`, `exports`
- * the `ctx.exports` of the caller, `contextId` only for an execution context. The isolate's raw environment is
+ * the `ctx.exports` of the caller; `isolate`, a number, goes into the props of every stub. The isolate's raw environment is
  * `{ENTRYPOINT, VARS: JSON text, BINDINGS: [[name, kind, stub], ...]}`; bindings.js makes the app's `env` of it.
  */
-export function isolateOf(code, version, exports, contextId) {
+export function isolateOf(code, version, exports, isolate) {
   const stub = ({ name, kind, targetUid }) => {
     const props = { versionUid: version.versionUid, binding: name, kind, targetUid };
-    if (contextId !== undefined) props.contextId = contextId;
+    if (isolate !== undefined) props.isolate = isolate;
     return exports.Host({ props });
   };
   return {
