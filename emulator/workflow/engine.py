@@ -67,10 +67,9 @@ class Engine:
         """Start nothing any more, stop every context with evidence and leave its instance to be replayed."""
         await self._scheduler.stop()
         await self._requeue(self._sessions(), "host closed")
-        for orphan in self._executions.all():
-            if isinstance(orphan, Orphan):
-                orphan.ending.cancel()
-                await asyncio.wait([orphan.ending])
+        for orphan in self._orphans():
+            orphan.ending.cancel()
+            await asyncio.wait([orphan.ending])
 
     def deployments_changed(self) -> None:
         """Weights were put in or out of force: instances that had no Version may start now."""
@@ -103,9 +102,14 @@ class Engine:
     async def stop_worker(self, worker_uid: str) -> None:
         """Stop the contexts of a Worker whose Deployment was retired; their instances go back to the queue (WD-07)."""
         await self._requeue((s for s in self._sessions() if s.worker_uid == worker_uid), "deployment retired")
+        for orphan in self._orphans():
+            await orphan.end("deployment retired")
 
     def _sessions(self) -> list[Session]:
         return [execution for execution in self._executions.all() if isinstance(execution, Session)]
+
+    def _orphans(self) -> list[Orphan]:
+        return [execution for execution in self._executions.all() if isinstance(execution, Orphan)]
 
     async def _requeue(self, sessions: Iterable[Session], ending: str) -> None:
         pending = [session.requeue(ending) for session in sessions]

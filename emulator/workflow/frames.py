@@ -66,7 +66,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Asks for a result that was too large for the start frame."""
+    """Asks for the outcome of a settled step that the isolate was not given or did not keep."""
 
     reply_id: int
     name: str

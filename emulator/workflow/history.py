@@ -128,11 +128,11 @@ class History:
         """Seconds until the next attempt of a failed one, none after the last (DW-34)."""
         return parse_policy(step.settings).delay_after_s(step.attempt)
 
-    def large_result(self, frame: Need) -> Step:
-        """Raises `ForgedFrame` unless the name has a result that was left out of the start frame."""
+    def settled(self, frame: Need) -> Step:
+        """Raises `ForgedFrame` unless the name has an outcome, which the isolate may have been too full to keep."""
         step = self._steps.get(frame.name)
-        if step is None or not step.is_large:
-            raise ForgedFrame("need of a result that is not missing")
+        if step is None or step.state is StepState.PENDING:
+            raise ForgedFrame("need of an outcome that does not exist")
         return step
 
     def settle(self, step: Step) -> None:

@@ -66,11 +66,10 @@ class Instances:
         _require_name(run_id, "id")
         await _require_document(params_text, ErrorName.INVALID_PARAMS, "params")
         address = RunAddress(workflow_uid, run_id)
-        admitted, *_, found = await self._around.database.batch(self._admission(address, params_text))
+        admitted, *_, found = await self._around.commit(self._admission(address, params_text))
         if not admitted.is_applied:
             raise self._not_admitted(run_id, found)
         self._around.faults.reach(ADMITTED)
-        self._around.due_bell.ring()
         return run_id
 
     def _admission(self, address: RunAddress, params_text: str | None) -> list[Statement]:
@@ -124,7 +123,7 @@ class Instances:
         await _require_document(payload_text, ErrorName.TYPE_ERROR, "payload")
         address = RunAddress(workflow_uid, instance_id)
         event = EventMessage(event_type, payload_text)
-        handed, queued, *_, found = await self._around.database.batch(
+        handed, queued, *_, run, gate = await self._around.commit(
             [
                 *event_rows.accept(address, event, self._around.clock.now_ms()),
                 *due.refresh(address),
@@ -133,9 +132,8 @@ class Instances:
             ]
         )
         if not handed.is_applied and not queued.is_applied:
-            raise self._not_accepted(address, _[-1], found)
+            raise self._not_accepted(address, run, gate)
         self._around.faults.reach(ACCEPTED)
-        self._around.due_bell.ring()
 
     def _not_accepted(self, address: RunAddress, run: Result, gate: Result) -> InstanceRefused:
         if not run.rows:

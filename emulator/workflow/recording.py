@@ -156,8 +156,7 @@ class StepRecorder:
     def _settled(self, step: Step, state: StepState, reply_id: int, text: str | None) -> Answer:
         self._history.settle(step.become(state))
         self._around.faults.reach(SETTLED)
-        outcome = "done" if state is StepState.SUCCEEDED else state.value
-        return Answer(reply_id, outcome, text)
+        return Answer(reply_id, _told(state), text)
 
     def _failed(self, frame: frames.Failed) -> Work:
         step = self._history.effect_settled(frame)
@@ -207,10 +206,10 @@ class StepRecorder:
         return self._settled(step, state, reply_id, text)
 
     async def _need(self, frame: frames.Need) -> Outcome:
-        step = self._history.large_result(frame)
+        step = self._history.settled(frame)
         [found] = await self._around.database.query([step_rows.select_outcome(self._address, step.name)])
         _, text = _outcome_of(found.rows)
-        return Answer(frame.reply_id, "done", text)
+        return Answer(frame.reply_id, _told(step.state), text)
 
     async def _ended(self, frame: frames.Mismatch | frames.LimitReached | frames.Returned | frames.Threw) -> Outcome:
         if isinstance(frame, frames.Mismatch):
@@ -233,6 +232,11 @@ class StepRecorder:
 
 async def _ready(outcome: Outcome) -> Outcome:
     return outcome
+
+
+def _told(state: StepState) -> str:
+    """The outcome word of a reply."""
+    return "done" if state is StepState.SUCCEEDED else state.value
 
 
 def _outcome_of(rows: tuple[Row, ...]) -> tuple[StepState | None, str | None]:

@@ -53,6 +53,12 @@ class Surroundings:
     due_bell: Bell = field(default_factory=Bell)
     activity: Bell = field(default_factory=Bell)
 
+    async def commit(self, statements: Sequence[Statement]) -> list[Result]:
+        """Run a batch after which something may be due; the bell rings even when the caller has left meanwhile."""
+        batch = self.database.submit(statements)
+        batch.add_done_callback(lambda _: self.due_bell.ring())
+        return await asyncio.shield(batch)
+
     async def insist(self, statements: Sequence[Statement], before: str | None = None) -> list[Result]:
         """Run a batch that may be repeated until it is durable: a locked or full store delays it, nothing drops it.
 

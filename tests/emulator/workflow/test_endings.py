@@ -7,7 +7,7 @@ import pytest
 
 from tests.emulator.workflow.bodies import Effects, never_ends, waits_for_go
 from tests.emulator.workflow.conftest import Boot
-from tests.emulator.workflow.isolates import Document, Step
+from tests.emulator.workflow.isolates import Document, Step, StepFailed
 
 
 @pytest.mark.req("DW-17", "DW-39")
@@ -291,3 +291,32 @@ async def test_results_beyond_four_mebibytes_are_fetched_by_name(start: Boot) ->
     assert [record.state for record in host.runners.last.start.steps] == ["succeeded"] * 4 + ["large"] * 2 + [
         "succeeded"
     ]
+
+
+@pytest.mark.req("DW-32")
+async def test_an_isolate_may_ask_again_for_any_settled_outcome(start: Boot) -> None:
+    async def body(params: Document, step: Step) -> Document:
+        await step.do("good", Effects().of("good", {"n": 1}))
+        answers = [await step.ask("need", "good")]
+        with pytest.raises(StepFailed):
+            await step.do("bad", Effects(bad=1).of("bad"))
+        answers.append(await step.ask("need", "bad"))
+        return {"answers": [list(answer) for answer in answers]}
+
+    host = await start(Flow=body)
+    await host.create()
+    await host.idle()
+    assert await host.output() == {"answers": [["done", '{"n":1}'], ["failed", "bad failed 1"]]}
+
+
+@pytest.mark.req("DW-10")
+async def test_an_instance_starts_although_its_creator_has_left(start: Boot) -> None:
+    """W03"""
+    host = await start(Flow=waits_for_go)
+    await host.idle()
+    creator = asyncio.create_task(host.create())
+    await asyncio.sleep(0)
+    creator.cancel()
+    await host.executing()
+    await host.idle()
+    assert (await host.status()).status == "waiting"

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 import rfc8785
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.runstore.snapshot import RunStatus
@@ -97,12 +97,14 @@ _VALUES = st.recursive(
 
 
 @pytest.mark.req("DW-14")
+@settings(max_examples=30, deadline=None)
 @given(st.dictionaries(_TEXTS, _VALUES, max_size=5))
 def test_what_rfc_8785_gives_is_accepted(value: dict[str, object]) -> None:
     check_document(rfc8785.dumps(value).decode())  # type: ignore[arg-type]
 
 
 @pytest.mark.req("DW-14")
+@settings(max_examples=30, deadline=None)
 @given(st.dictionaries(_TEXTS, _VALUES, max_size=5))
 def test_another_spelling_is_accepted_only_if_it_is_the_same_text(value: dict[str, object]) -> None:
     canonical = rfc8785.dumps(value).decode()  # type: ignore[arg-type]
@@ -115,6 +117,7 @@ def test_another_spelling_is_accepted_only_if_it_is_the_same_text(value: dict[st
 
 
 @pytest.mark.req("DW-14")
+@settings(max_examples=30, deadline=None)
 @given(_VALUES)
 def test_the_scanner_alone_agrees_with_rfc_8785(value: object) -> None:
     canonical = rfc8785.dumps(value).decode()  # type: ignore[arg-type]
