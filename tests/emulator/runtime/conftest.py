@@ -61,6 +61,7 @@ class Run:
 
     @property
     def started(self) -> Context:
+        """The running context."""
         assert self.context is not None
         return self.context
 
@@ -185,7 +186,7 @@ class Pools:
         log = OutputLog(self._directory / f"workerd-{number}.log")
         launcher = Launcher(self._workerd, self._directory / str(number), reaper, log)
         code_dir = self._directory / "code"
-        code_dir.mkdir(exist_ok=True)
+        code_dir.mkdir(parents=True, exist_ok=True)
         kernel = KernelSettings(code_dir, outbound or OutboundPolicy())
         calls = NoCalls()
         clock = ControlledClock.frozen(NOW_MS)
