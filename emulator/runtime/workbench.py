@@ -107,7 +107,7 @@ class Workbench:
             raise BackendUnavailable("the compiled code could not be inspected")
         found = answer.json()
         if "failure" in found:
-            raise CodeRejected(found["failure"])
+            raise CodeRejected(found["failure"].replace("'/app/", "'/"))  # as the bundle spells it
         return Exports(tuple(found["handlers"]), tuple(found["classes"]))
 
     @asynccontextmanager

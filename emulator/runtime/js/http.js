@@ -70,9 +70,18 @@ async function answer(request, native, ctx, state) {
   }
 }
 
-export default {
-  fetch(request, native, nativeContext) {
+/** The facet that holds every request of a Version in this process. */
+export class Requests {
+  #native;
+  #state;
+
+  constructor(state, native) {
+    this.#native = native;
+    this.#state = state;
+  }
+
+  fetch(request) {
     const state = { __proto__: null, pending: 1 };
-    return runIn(requests, state, answer, request, native, contextOf(nativeContext, state), state);
-  },
-};
+    return runIn(requests, state, answer, request, this.#native, contextOf(this.#state, state), state);
+  }
+}

@@ -11,11 +11,11 @@ import HTTP from "http.txt";
 export { Host, Outbound };
 
 const MAIN = { name: "host/http.js", modules: { "host/http.js": { js: HTTP } } };
+const FACET = "app";
 const LONGEST_START_MS = 10000;
 
 // One isolate runs the router, K and every V: they share these.
 let routes;
-let loads = 0;
 // Versions by uid from their first table until they are retired: a request keeps the Version it was given (WD-03).
 const versions = new Map();
 
@@ -64,40 +64,38 @@ export class K extends DurableObject {
   // Whatever runs for the Version runs below its V; without V there is nothing.
   async #retire(number, versionUid) {
     versions.delete(versionUid);
-    await versionObject(this.env, versionUid).stop().catch(() => undefined);
+    await versionObject(this.env, versionUid).stop();
     this.#host.send("!done " + number);
   }
 }
 
 /**
- * Holds the isolate and all requests of one Version, so that they can be stopped together: its abort ends whatever they
- * still do and lets the isolate go.
+ * Holds the isolate of one Version as a facet, with all its requests: the abort of the facet ends whatever they still do.
+ * A plain entrypoint would be cheaper by a hop, but nothing ends its streams and promises.
  */
 export class V extends DurableObject {
-  #entrypoint;
+  #requests;
 
   async fetch(request) {
-    const version = versions.get(this.ctx.id.name);
-    if (version === undefined) return plain(503, "This Version was retired.");
-    try {
-      this.#entrypoint ??= this.#load(version);
-      return await this.#entrypoint.fetch(request);
-    } catch (error) {
-      this.#entrypoint = undefined; // the app's own errors are answers: this isolate could not be loaded
-      throw error;
+    const uid = this.ctx.id.name;
+    if (this.#requests === undefined && versions.has(uid)) {
+      const code = await codeOf(this.env, versions.get(uid).code, MAIN);
+      if (versions.has(uid)) this.#requests ??= this.#load(code, versions.get(uid));
     }
+    return this.#requests?.fetch(request) ?? plain(503, "This Version was retired.");
   }
 
   stop() {
-    this.ctx.abort("retired by the host");
+    if (this.#requests === undefined) return;
+    this.#requests = undefined;
+    this.ctx.facets.abort(FACET, new Error("retired by the host"));
   }
 
-  #load(version) {
-    const read = async () => {
-      const isolate = isolateOf(await codeOf(this.env, version.code, MAIN), version, this.ctx.exports);
-      return { ...isolate, compatibilityFlags: [...isolate.compatibilityFlags, "nodejs_als"] };
-    };
-    return this.env.LOADER.get(version.versionUid + " " + ++loads, read).getEntrypoint();
+  #load(code, version) {
+    const isolate = isolateOf(code, version, this.ctx.exports);
+    const flags = [...isolate.compatibilityFlags, "nodejs_als"];
+    const worker = this.env.LOADER.load({ ...isolate, compatibilityFlags: flags });
+    return this.ctx.facets.get(FACET, () => ({ class: worker.getDurableObjectClass("Requests") }));
   }
 }
 

@@ -1,0 +1,115 @@
+"""A gateway on a free port, with Workers as tests write them and binding calls answered by a function."""
+
+import json
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import httpx
+
+from emulator.contexts import BindingCall
+from emulator.runtime.gateway import Gateway
+from emulator.runtime.gateway_watchdog import CPU_LIMIT_S
+from emulator.runtime.kernels import KernelSettings, OutboundMode, OutboundPolicy
+from emulator.runtime.process import Launcher
+from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
+from host.model.json import JsonValue
+from host.model.time import ControlledClock, RealTime
+from host.ports import BindingRecord, VersionRecord
+from tests.emulator.runtime.bundles import Bundler
+
+NOW_MS = 1_800_000_000_000
+DEADLINE_S = 30.0
+
+Reply = Callable[[BindingCall], list[JsonValue]]
+
+
+class ScriptedCalls:
+    """Keeps the calls of bindings and answers them by `reply`."""
+
+    def __init__(self) -> None:
+        self.calls: list[BindingCall] = []
+        self.reply: Reply = lambda call: ["ok", "i-1"]
+
+    async def answer(self, call: BindingCall) -> str:
+        self.calls.append(call)
+        return json.dumps(self.reply(call))
+
+
+def handler(body: str, before: str = "") -> str:
+    """A module whose `fetch(request, env, ctx)` has this body."""
+    return before + "export default { async fetch(request, env, ctx) {" + body + "} };"
+
+
+class Ingress:
+    """One gateway and its Workers; a Worker's uid is its name."""
+
+    def __init__(self, launcher: Launcher, bundler: Bundler, cpu_limit_s: float = CPU_LIMIT_S) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port: int = self.listener.getsockname()[1]
+        self.calls = ScriptedCalls()
+        self._bundler = bundler
+        outbound = OutboundPolicy(OutboundMode.LOCAL, own_ports=(self.port,))
+        self.gateway = Gateway(
+            launcher,
+            KernelSettings(bundler.code_dir, outbound),
+            self.listener,
+            self.calls,
+            ControlledClock.frozen(NOW_MS),
+            RealTime(),
+            cpu_limit_s,
+        )
+        self.client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", timeout=DEADLINE_S)
+
+    async def version(
+        self,
+        uid: str,
+        files: str | Mapping[str, str | bytes],
+        variables: Mapping[str, JsonValue] | None = None,
+        bindings: tuple[BindingRecord, ...] = (),
+    ) -> VersionRecord:
+        """Compile a Version; its handlers are the exported ones."""
+        bundle: Mapping[str, str | bytes] = {"main.js": files} if isinstance(files, str) else files
+        report = await self._bundler.verify(bundle)
+        return VersionRecord(uid, "app", report.code_digest, variables or {}, bindings, report.handlers, report.classes)
+
+    async def serve(self, *weights: tuple[VersionRecord, int], name: str = "app") -> None:
+        """Put one Worker with these weights in force; the first call starts the gateway."""
+        route = GatewayRoute(name, name, tuple(RoutedVersion(version, weight) for version, weight in weights))
+        await self.publish(RouteTable((route,)))
+
+    async def publish(self, table: RouteTable) -> None:
+        if self.gateway.pid is None:
+            await self.gateway.open(table)
+        else:
+            await self.gateway.publish(table)
+
+    async def serve_handler(self, body: str, before: str = "", **options: object) -> None:
+        """One Worker of one Version with this `fetch` body."""
+        version = await self.version("v1", handler(body, before), **options)  # type: ignore[arg-type]
+        await self.serve((version, 10000))
+
+    async def text(self, path: str = "/", **options: object) -> str:
+        """The body of a 200 answer."""
+        response = await self.client.get(path, **options)  # type: ignore[arg-type]
+        assert response.status_code == 200, response.text
+        return response.text
+
+    async def json(self, path: str = "/") -> JsonValue:
+        value: JsonValue = json.loads(await self.text(path))
+        return value
+
+    async def close(self) -> None:
+        await self.client.aclose()
+        await self.gateway.close()
+        self.listener.close()
+
+
+def queued_request(port: int, path: str = "/") -> socket.socket:
+    """A connection with a request written, whoever accepts it."""
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    return connection
+
+
+LOG_NAME = Path("log") / "workerd.log"
