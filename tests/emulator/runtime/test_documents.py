@@ -26,7 +26,7 @@ CANONICAL = [
     ("({ '\\u20ac': 1, '\\r': 2, '1': 3, '\\u{1f600}': 4, '\\ufb33': 5 })", '{"\\r":2,"1":3,"€":1,"😀":4,"\ufb33":5}'),
     ("({ s: '\\u0000\\u001f\\\"\\\\/\\u2028\\ud83d\\ude00' })", '{"s":"\\u0000\\u001f\\"\\\\/\u2028😀"}'),
     ("{ const s = { x: 1 }; ({ a: s, b: [s, s] }) }", '{"a":{"x":1},"b":[{"x":1},{"x":1}]}'),
-    ("JSON0('{\"__proto__\":{\"a\":1},\"then\":2}')", '{"__proto__":{"a":1},"then":2}'),
+    ('JSON0(\'{"__proto__":{"a":1},"then":2}\')', '{"__proto__":{"a":1},"then":2}'),
     ("new Proxy({ a: 1 }, { __proto__: null })", '{"a":1}'),
     ("({ p: new Proxy([1, 2], { __proto__: null }) })", '{"p":[1,2]}'),
     ("Object0.fromEntries(Array0.from({ __proto__: null, length: 1024 }, (_, i) => ['k' + (1000 + i), 0]))", None),
@@ -66,12 +66,21 @@ REFUSED = [
     ("({ '\\udc00': 1 })", "a lone surrogate"),
     ("{ const c = {}; c.c = c; c }", "a cycle"),
     ("{ const c = [[]]; c[0][0] = c; ({ c }) }", "a cycle"),
-    ("Object0.fromEntries(Array0.from({ __proto__: null, length: 1025 }, (_, i) => [i, 0]))", "more than 1024 properties"),
-    ("({ n: Object0.fromEntries(Array0.from({ __proto__: null, length: 1025 }, (_, i) => [i, 0])) })", "1024 properties"),
+    (
+        "Object0.fromEntries(Array0.from({ __proto__: null, length: 1025 }, (_, i) => [i, 0]))",
+        "more than 1024 properties",
+    ),
+    (
+        "({ n: Object0.fromEntries(Array0.from({ __proto__: null, length: 1025 }, (_, i) => [i, 0])) })",
+        "1024 properties",
+    ),
     ("new Proxy({}, { __proto__: null, ownKeys() { throw new Error('trap') } })", "a Proxy that throws"),
     ("({ s: 'x'.repeat(1048576) })", "the document is larger than 1048576 bytes"),
     ("({ s: '\\u20ac'.repeat(350000) })", "the document is larger than 1048576 bytes"),
-    ("{ let d = {}; for (let i = 0; i < 30; i++) d = { a: d, b: d, c: d }; d }", "the document is larger than 1048576 bytes"),
+    (
+        "{ let d = {}; for (let i = 0; i < 30; i++) d = { a: d, b: d, c: d }; d }",
+        "the document is larger than 1048576 bytes",
+    ),
 ]
 
 

@@ -93,11 +93,15 @@ async def test_an_inherited_function_never_gets_the_message_event_or_a_host_prom
 ) -> None:
     run = await shared.start(
         "const got = []; let armed = false; const DP = Object.defineProperty; for (const o of [Object.prototype, Promise.prototype])"
-        "DP(o, '" + key + "', { __proto__: null, configurable: true, get() { if (!armed) return undefined; return function (...a) {"
+        "DP(o, '"
+        + key
+        + "', { __proto__: null, configurable: true, get() { if (!armed) return undefined; return function (...a) {"
         "for (const x of [this, ...a]) if (typeof x?.send === 'function' || typeof x?.target?.send === 'function') got.push('leak');"
         "return this?.data; }; } });"
         "export class Flow { async run(event, step) { armed = true; const p = step.do('a', () => undefined); let settled = 0;"
-        "setTimeout(() => { armed = false; for (const o of [Object.prototype, Promise.prototype]) delete o['" + key + "'];"
+        "setTimeout(() => { armed = false; for (const o of [Object.prototype, Promise.prototype]) delete o['"
+        + key
+        + "'];"
         "settled = 1; }, 30); while (!settled) await new Promise((r) => setTimeout(r, 10)); await p; return { got }; } }"
     )
     ended = await run.end()
@@ -126,7 +130,14 @@ async def test_patched_then_sees_native_resolvers_only(shared: ScriptedHost) -> 
 @pytest.mark.req("MW-11", "DW-22")
 @pytest.mark.parametrize(
     "specifier",
-    ["cloudflare:workers", "cloudflare:sockets", "cloudflare:email", "cloudflare:workflows", "node:fs", "node:async_hooks"],
+    [
+        "cloudflare:workers",
+        "cloudflare:sockets",
+        "cloudflare:email",
+        "cloudflare:workflows",
+        "node:fs",
+        "node:async_hooks",
+    ],
 )
 async def test_even_an_import_that_escaped_the_rewrite_finds_no_builtin(shared: ScriptedHost, specifier: str) -> None:
     run = await shared.run(f"return {{ got: await import('{specifier}').then(() => 'loaded', () => 'refused') }};")

@@ -149,5 +149,3 @@ async def test_a_websocket_passes_the_same_gate(pools: Pools) -> None:
         )
         assert await run.result() == {"got": "error"}
         assert own.paths == []
-
-

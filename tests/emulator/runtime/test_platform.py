@@ -32,7 +32,7 @@ def reaper() -> Iterator[Reaper]:
 
 
 def spawn(reaper: Reaper, command: tuple[str, ...] = SLEEP) -> Child:
-    with open(os.devnull, "wb") as nowhere:
+    with Path(os.devnull).open("wb") as nowhere:
         return Child.spawn(command, reaper=reaper, pass_fds=(), output_fd=nowhere.fileno())
 
 
@@ -87,7 +87,9 @@ async def test_a_child_inherits_nothing_of_the_hosts_environment(
 ) -> None:
     monkeypatch.setenv("SECRET", "s3cret")
     found = tmp_path / "env"
-    child = spawn(reaper, (sys.executable, "-S", "-c", f"import os; open({str(found)!r}, 'w').write(repr(dict(os.environ)))"))
+    child = spawn(
+        reaper, (sys.executable, "-S", "-c", f"import os; open({str(found)!r}, 'w').write(repr(dict(os.environ)))")
+    )
     await asyncio.wait_for(child.exited, DEADLINE_S)
     assert "s3cret" not in found.read_text() and "'TZ': 'UTC'" in found.read_text()
 

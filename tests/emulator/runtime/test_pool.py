@@ -25,7 +25,9 @@ async def test_a_context_runs_one_step_and_is_stopped_by_ack(host: ScriptedHost)
 
 @pytest.mark.req("DW-24")
 async def test_a_process_is_used_again_with_a_fresh_isolate(host: ScriptedHost) -> None:
-    source = "globalThis.n = (globalThis.n ?? 0) + 1; const n = globalThis.n; export class Flow { run() { return { n }; } }"
+    source = (
+        "globalThis.n = (globalThis.n ?? 0) + 1; const n = globalThis.n; export class Flow { run() { return { n }; } }"
+    )
     pids = set()
     for _ in range(5):
         run = await host.start(source)
@@ -114,7 +116,9 @@ async def test_code_that_is_not_there_is_a_loss_that_says_so(host: ScriptedHost,
 
 
 @pytest.mark.req("DW-18")
-async def test_a_call_whose_answer_fails_is_backend_unavailable(host: ScriptedHost, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_whose_answer_fails_is_backend_unavailable(
+    host: ScriptedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def fail(call: BindingCall) -> str:
         raise RuntimeError("secret of the host")
 

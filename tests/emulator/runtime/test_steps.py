@@ -42,7 +42,9 @@ async def test_params_are_absent_when_none_were_given(shared: ScriptedHost) -> N
 
 @pytest.mark.req("DW-21", "DW-24")
 async def test_modules_are_evaluated_afresh_in_each_context(shared: ScriptedHost) -> None:
-    source = "let n = 0; globalThis.seen ??= 0; export class Flow { run() { return { n: ++n, g: ++globalThis.seen }; } }"
+    source = (
+        "let n = 0; globalThis.seen ??= 0; export class Flow { run() { return { n: ++n, g: ++globalThis.seen }; } }"
+    )
     for _ in range(3):
         run = await shared.start(source)
         assert await run.result() == {"n": 1, "g": 1}
@@ -62,18 +64,25 @@ async def test_run_may_be_inherited_and_need_not_return_a_promise(shared: Script
         ("throw new Error('at load'); export class Flow {}", "at load"),
         ("export class Flow { constructor() { throw new Error('in new'); } run() {} }", "in new"),
         ("export class Flow { run = 1 }", "run is not a function"),
-        ("export class Flow { run() { return 1; } }", "run returned no document: the document holds no object at its root"),
-        ("export class Flow { async run() { return { f() {} }; } }", "run returned no document: the document holds a function"),
+        (
+            "export class Flow { run() { return 1; } }",
+            "run returned no document: the document holds no object at its root",
+        ),
+        (
+            "export class Flow { async run() { return { f() {} }; } }",
+            "run returned no document: the document holds a function",
+        ),
         ("export class Flow { get run() { throw new Error('getter'); } }", "getter"),
         ("export class Flow { run() { throw 'a string'; } }", "a string"),
         ("export class Flow { async run() { throw Symbol('s'); } }", "a thrown value without a message"),
-        ("export class Flow { async run() { throw { get message() { return 'no' } }; } }", "a thrown value without a message"),
+        (
+            "export class Flow { async run() { throw { get message() { return 'no' } }; } }",
+            "a thrown value without a message",
+        ),
         ("export class Flow { async run() { throw new Error('\\ud800x'); } }", "\ufffdx"),
     ],
 )
-async def test_what_goes_wrong_outside_steps_is_told_as_thrown(
-    shared: ScriptedHost, source: str, message: str
-) -> None:
+async def test_what_goes_wrong_outside_steps_is_told_as_thrown(shared: ScriptedHost, source: str, message: str) -> None:
     run = await shared.start(source)
     assert await run.end() == ["threw", message, None]
 
@@ -177,7 +186,9 @@ async def test_a_failing_effect_is_a_failed_attempt(shared: ScriptedHost, effect
 
 @pytest.mark.req("DW-34")
 async def test_an_effect_is_called_with_no_arguments_and_no_this(shared: ScriptedHost) -> None:
-    run = await shared.run("return await step.do('a', function () { return { n: arguments.length, t: typeof this }; });")
+    run = await shared.run(
+        "return await step.do('a', function () { return { n: arguments.length, t: typeof this }; });"
+    )
     assert await run.result() == {"n": 0, "t": "undefined"}
 
 
@@ -324,7 +335,9 @@ async def test_a_run_that_settles_while_a_step_of_an_earlier_context_is_pending_
 @pytest.mark.req("DW-33")
 async def test_one_name_more_than_1024_ends_the_run(shared: ScriptedHost) -> None:
     steps = [StepRecord(f"s{n}", "succeeded", None) for n in range(1024)]
-    run = await shared.run("await step.do('s5'); try { await step.do('new', () => {}) } finally { step.do('x') }", steps=steps)
+    run = await shared.run(
+        "await step.do('s5'); try { await step.do('new', () => {}) } finally { step.do('x') }", steps=steps
+    )
     assert await run.end() == ["limit"]
     assert run.verbs() == ["limit"]
 
@@ -374,9 +387,7 @@ async def test_a_host_error_has_an_own_read_only_hidden_name(shared: ScriptedHos
         ("new Proxy(e, {})", None),
     ],
 )
-async def test_only_the_genuine_object_ends_as_step_failed(
-    shared: ScriptedHost, thrown: str, step: str | None
-) -> None:
+async def test_only_the_genuine_object_ends_as_step_failed(shared: ScriptedHost, thrown: str, step: str | None) -> None:
     run = await shared.run(
         "let e; try { await step.do('f') } catch (x) { e = x } await step.do('a', () => {}); await step.do('b', () => {});"
         f"throw {thrown};",

@@ -1,0 +1,49 @@
+"""What children print is kept up to a size, and printing for ever costs the host little."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.runtime.output_log import OutputLog
+from tests.emulator.runtime.conftest import DEADLINE_S, ScriptedHost
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[OutputLog]:
+    made = OutputLog(tmp_path / "logs" / "out.log", max_bytes=1000)
+    yield made
+    made.close()
+
+
+async def until_written(path: Path, text: bytes) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while text not in path.read_bytes():
+            await asyncio.sleep(0.002)
+
+
+async def test_what_a_child_prints_is_in_the_file(log: OutputLog, tmp_path: Path) -> None:
+    descriptor = log.open_pipe()
+    os.write(descriptor, b"first\n")
+    await until_written(tmp_path / "logs" / "out.log", b"first\n")
+    os.write(descriptor, b"last words")
+    os.close(descriptor)
+    await until_written(tmp_path / "logs" / "out.log", b"last words")
+
+
+def test_the_file_is_turned_over_at_its_size_and_one_older_is_kept(log: OutputLog, tmp_path: Path) -> None:
+    for number in range(100):
+        log.write(b"%d" % number * 50)
+    files = sorted((tmp_path / "logs").iterdir())
+    assert [file.name for file in files] == ["out.log", "out.log.1"]
+    assert sum(file.stat().st_size for file in files) <= 2 * 1100
+
+
+@pytest.mark.req("MW-16")
+async def test_the_apps_console_is_kept(host: ScriptedHost, tmp_path: Path) -> None:
+    run = await host.run("console.log('hello from the app'); return {};")
+    await run.result()
+    await until_written(tmp_path / "workerd-0.log", b"hello from the app")
+    await run.started.stop()
