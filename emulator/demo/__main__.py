@@ -60,8 +60,9 @@ def _print(told: Told, verdict: Verdict) -> None:
     for fault in verdict.faults:
         print(f"FAULT: {fault}")
     if not verdict.faults:
+        steps = [step for seen in told.seen.values() for step in seen.steps if step.kind == "do"]
         done = sum(effect.status == 200 for effect in told.effects)
-        print(f"all complete; {done} effects done for the steps of {len(told.seen)} instances, as counted outside")
+        print(f"all {len(told.seen)} instances complete; the counter saw {done} effects done for {len(steps)} steps")
     cold_s, warm_s = told.start_to_ready_s
     print(f"start to ready: {cold_s:.2f} s on an empty state directory, {warm_s:.2f} s at the restart")
 

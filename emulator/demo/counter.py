@@ -65,6 +65,7 @@ class EffectHandler(BaseHTTPRequestHandler):
 
     log: EffectLog
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one segment per answer: two would wait for each other on a kept connection
 
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)

@@ -110,7 +110,7 @@ def _log_on_failure(log: Path) -> Iterator[None]:
     try:
         yield
     except (DemoFailed, ClientError):
-        if log.exists():
-            lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:] if log.exists() else []
+        if lines:
             print("\n".join(["last lines of the host:", *(f"  {line}" for line in lines)]), file=sys.stderr)
         raise

@@ -67,7 +67,7 @@ class Story:
                 break
             self._send_events(life, seen, restarted=False)
             time.sleep(_POLL_S)
-        raise DemoFailed("the moment to kill the host never came: every instance ended, or none moved on")
+        raise DemoFailed("the moment to kill the host never came: every instance ended first, or none moved on")
 
     def _kill(self, life: Life, target: Sighting) -> int:
         at_ms = _now_ms()

@@ -18,16 +18,16 @@ def tell_instance(
     ready_ms: int,
 ) -> list[str]:
     """The lines of one instance; the kill and the restart are among them when it lived through them."""
+    own = [effect for effect in effects if effect.instance == sighting.id]
     moments: list[Moment] = []
     for context in sighting.contexts:
         moments += _context_moments(context, version_names)
     for step in sighting.steps:
-        moments += _step_moments(step)
-    for effect in effects:
-        if effect.instance == sighting.id:
-            word = "done" if effect.status == 200 else f"refused with {effect.status}"
-            moments.append((effect.at_ms, 2, f"      effect {effect.n}: {effect.step} {word}"))
-    moments += [(killed_ms, 8, "x host killed (SIGKILL)"), (ready_ms, 0, "x host ready again")]
+        moments += _step_moments(step, own)
+    for effect in own:
+        word = "done" if effect.status == 200 else f"refused with {effect.status}"
+        moments.append((effect.at_ms, 2, f"      effect {effect.n}: {effect.step} {word}"))
+    moments += [(killed_ms, 8, "x host killed (SIGKILL)"), (ready_ms, 0, "x host answers again")]
     lines = [f"{_clock(at_ms)}  {text}" for at_ms, _, text in sorted(moments)]
     return [f"{sighting.id}", *(f"  {line}" for line in lines), f"  => {_ending(sighting)}"]
 
@@ -54,7 +54,8 @@ def _evidence(context: ContextSighting) -> str:
             return str(other)
 
 
-def _step_moments(step: StepSighting) -> list[Moment]:
+def _step_moments(step: StepSighting, effects: Iterable[CountedEffect]) -> list[Moment]:
+    """An effect may be counted before its host has noted the step: it runs without waiting for that."""
     match step.kind:
         case "sleep":
             begun = f"    sleep {step.name} until {_clock(step.due_ms)}"
@@ -62,7 +63,8 @@ def _step_moments(step: StepSighting) -> list[Moment]:
             begun = f"    wait for an event: {step.name}, at the latest until {_clock(step.due_ms)}"
         case _:
             begun = f"    step {step.name}"
-    moments = [(step.begun_ms, 1, begun)]
+    begun_ms = min([step.begun_ms, *(effect.at_ms for effect in effects if effect.step == step.name)])
+    moments = [(begun_ms, 1, begun)]
     if step.settled_ms is not None:
         attempts = f" at attempt {step.attempts}" if step.kind == "do" and step.attempts > 1 else ""
         result = "" if step.result is None else f" {json.dumps(step.result)}"

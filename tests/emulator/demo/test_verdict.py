@@ -37,6 +37,12 @@ def test_a_completed_effect_is_done_once_save_the_one_the_kill_interrupted(
     assert (len(verdict.faults), len(verdict.notes)) == (faults, notes)
 
 
+def test_a_step_is_told_before_its_effect_even_when_the_host_noted_it_later() -> None:
+    early = replace(DONE, at_ms=990)
+    lines = tell_instance(SIGHTING, [early], {}, KILLED_MS, READY_MS)
+    assert [line.split("  ")[-1].strip() for line in lines[2:4]] == ["step ship", "effect 1: ship done"]
+
+
 def test_an_instance_that_is_not_complete_is_a_fault() -> None:
     verdict = judge([replace(SIGHTING, status="errored", error={"reason": "run_threw"})], [DONE], KILLED_MS)
     assert verdict.faults == ("order is errored, not complete: {'reason': 'run_threw'}",)
@@ -52,6 +58,6 @@ def test_the_timeline_names_context_version_steps_effects_evidence_and_output() 
         '  00:00:01.500      ship succeeded {"parcel": 1}',
         "  00:00:01.600  < context 1 stopped: isolate aborted, kernel acknowledged",
         "  00:00:05.000  x host killed (SIGKILL)",
-        "  00:00:06.000  x host ready again",
+        "  00:00:06.000  x host answers again",
         '  => complete {"outcome": "shipped"}',
     ]
