@@ -43,6 +43,9 @@ def add_parser(subparsers: "SubParsers") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT; 0 after an orderly end."""
+    import gc
+
+    gc.disable()  # nothing that a start makes is garbage; the host enables it once it is ready
     from emulator.cli.install_runtime import fetch_on_first_use
     from emulator.compose.errors import FoundationUnusable, StartRefused
     from emulator.compose.run import run_host

@@ -1,6 +1,7 @@
 """Runs a host from its options until a signal: claims, spawns, builds, serves, says that it is ready, drains."""
 
 import asyncio
+import gc
 import os
 import signal
 import time
@@ -38,6 +39,8 @@ async def _run(options: HostOptions, began_s: float) -> None:
         if options.ready_file is not None:
             write_ready_file(options.ready_file, report)
             stack.callback(options.ready_file.unlink, missing_ok=True)
+        gc.freeze()  # what a start made stays: later collections need not look at it
+        gc.enable()
         print(f"takohost is ready\n{report.table(time.monotonic() - began_s)}", flush=True)
         await stopping.wait()
         print("takohost is stopping", flush=True)
