@@ -16,13 +16,14 @@ export { Outbound } from "outbound.js";
 const COMPATIBILITY_DATE = "2026-01-01";
 const COMPATIBILITY_FLAGS = ["disallow_importable_env", "disallow_eval_during_startup"];
 const CODE_KEPT = 64;
+const CALLS_AT_ONCE = 64;
 
 // A module of the bundle's own registry with a built-in's name wins over the built-in: none of them can be imported.
 const SHADOW = {
   js: 'const e = new Error("module_not_found"); Object.defineProperty(e, "name", { value: "module_not_found" }); throw e;',
 };
 const BUILTINS = ["workers", "sockets", "vectorize", "email", "br", "pipelines", "workflows", "node", "ai",
-  "durable-objects", "internal-class", "internal", "tracing", "images"];
+  "durable-objects"];
 
 const HOST_MODULES = {
   ...Object.fromEntries(BUILTINS.map((name) => ["cloudflare:" + name, SHADOW])),
@@ -49,10 +50,14 @@ export class Host extends WorkerEntrypoint {
 /** The reply to a call that cannot be put before the host. */
 export const UNAVAILABLE = '["error","backend_unavailable","The host cannot be reached."]';
 
-/** Calls of bindings on their way to the host and back, over the one socket of this process. */
+/**
+ * Calls of bindings on their way to the host and back, over the one socket of this process. At most `CALLS_AT_ONCE` are
+ * before the host, further ones wait here: code that calls without end keeps nobody else's call waiting for long.
+ */
 export class Calls {
   #sent = 0;
   #waiting = new Map();
+  #queue = [];
   #send;
 
   constructor(send) {
@@ -60,14 +65,9 @@ export class Calls {
   }
 
   ask(props, body) {
-    const number = ++this.#sent;
     return new Promise((resolve) => {
-      this.#waiting.set(number, resolve);
-      try {
-        this.#send("!call " + number + " " + JSON.stringify({ props, body }));
-      } catch {
-        this.#settle(number, UNAVAILABLE);
-      }
+      this.#queue.push({ text: JSON.stringify({ props, body }), resolve });
+      this.#flush();
     });
   }
 
@@ -82,10 +82,24 @@ export class Calls {
     for (const number of [...this.#waiting.keys()]) this.#settle(number, UNAVAILABLE);
   }
 
+  #flush() {
+    while (this.#queue.length > 0 && this.#waiting.size < CALLS_AT_ONCE) {
+      const { text, resolve } = this.#queue.shift();
+      const number = ++this.#sent;
+      try {
+        this.#send("!call " + number + " " + text);
+        this.#waiting.set(number, resolve);
+      } catch {
+        resolve(UNAVAILABLE);
+      }
+    }
+  }
+
   #settle(number, text) {
     const resolve = this.#waiting.get(number);
     this.#waiting.delete(number);
     resolve?.(text);
+    this.#flush();
   }
 }
 

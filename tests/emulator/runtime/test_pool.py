@@ -131,6 +131,30 @@ async def test_a_call_whose_answer_fails_is_backend_unavailable(
     await run.started.stop()
 
 
+@pytest.mark.req("DW-18")
+async def test_many_calls_at_once_are_all_answered_and_few_are_before_the_host(
+    host: ScriptedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, most = 0, 0
+
+    async def answer(call: BindingCall) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return '["ok","x"]'
+
+    monkeypatch.setattr(host.calls, "answer", answer)
+    run = await host.run(
+        "const all = []; for (let i = 0; i < 500; i++) all.push(this.env.WF.get('x')); return { n: (await Promise.all(all)).length };",
+        bindings=(BindingRecord("WF", "workflow", "target"),),
+    )
+    assert await run.result() == {"n": 500}
+    assert 1 <= most <= 64
+    await run.started.stop()
+
+
 async def test_a_process_of_an_earlier_host_is_proven_gone(host: ScriptedHost) -> None:
     evidence = await host.pool.end_lost(2**22, "no such start")
     assert (evidence.kind, evidence.exit_status, evidence.pid) == ("lost_host", None, 2**22)

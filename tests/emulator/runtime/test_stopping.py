@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import time
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from emulator.runtime.identity import process_started
 from emulator.runtime.pool import PoolSettings
 from emulator.runtime.runner import StopRules
-from tests.emulator.runtime.conftest import Pools, ScriptedHost
+from tests.emulator.runtime.conftest import PATIENT, Pools, ScriptedHost
 
 LOADED_S = 5.0  # a tenth of this on an idle machine; without the kill it would be never
 SPIN = "while (true) {}"
@@ -130,3 +131,22 @@ async def test_an_isolate_beyond_its_heap_ends_its_own_process_only(pools: Pools
     evidence, _ = await hog.loss()
     assert evidence.kind == "exit"
     assert await other.result() == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds another process's memory")
+@pytest.mark.parametrize(
+    "make",
+    ["new ArrayBuffer(2 ** 26)", "new SharedArrayBuffer(2 ** 26)", "new WebAssembly.Memory({ initial: 1024 }).buffer"],
+)
+@pytest.mark.req("DW-39")
+async def test_buffers_beyond_the_bound_fail_in_the_app_and_the_process_lives(pools: Pools, make: str) -> None:
+    host = await pools.open(PoolSettings(1, context_memory_mib=64, stop=PATIENT))
+    run = await host.run(
+        f"const kept = []; try {{ while (kept.length < 64) {{ const b = {make}; kept.push(b); }} }}"
+        " catch (e) { return { failed: e.name, kept: kept.length }; } return { failed: 'never', kept: kept.length };"
+    )
+    result = await run.result()
+    assert isinstance(result, dict)
+    assert result["failed"] == "RangeError", result
+    evidence = await run.started.stop()
+    assert evidence.kind == "ack"
