@@ -37,9 +37,7 @@ def files_in(folder: Path) -> list[str]:
 
 
 @pytest.mark.req("WB-05", "WB-06")
-async def test_an_upload_is_held_for_its_principal_under_any_url(
-    held: ArtifactCustody, tmp_path: Path
-) -> None:
+async def test_an_upload_is_held_for_its_principal_under_any_url(held: ArtifactCustody, tmp_path: Path) -> None:
     stored = await held.put("local", DIGEST, chunks(CONTENT[:3], CONTENT[3:]))
     elsewhere = ArtifactSource("https://example.com/worker.js", DIGEST)
     assert stored == await held.hold("local", "bundle-1", elsewhere, 1000)
