@@ -54,14 +54,17 @@ class Gateway:
     async def open(self, table: RouteTable) -> None:
         """Start the first process with its table. Raises `WorkerdFailed`."""
         self._table = table.to_json()
-        self._process = await self._spawn()
-        self._run = asyncio.create_task(self._supervise(self._process))
+        await self._open()
 
     async def open_ahead(self, table: Awaitable[RouteTable]) -> None:
         """The same for a table that is made while the process starts."""
         self._coming = table
-        self._process = await self._spawn()
-        self._run = asyncio.create_task(self._supervise(self._process))
+        await self._open()
+
+    async def _open(self) -> None:
+        process = await self._spawn()
+        await self._become(process)
+        self._run = asyncio.create_task(self._supervise(process))
 
     async def close(self) -> None:
         """End the process; what it still served is cut."""
@@ -90,8 +93,14 @@ class Gateway:
             raise BackendUnavailable("the gateway did not take its routing table in time") from error
 
     async def retire(self, version_uid: str) -> StopEvidence:
-        """Stop whatever still runs for a Version that left the table, with evidence (WD-07)."""
-        process = await self._serving()
+        """Stop whatever still runs for a Version that left the table, with evidence (WD-07).
+
+        Raises `BackendUnavailable` while no process answers.
+        """
+        try:
+            process = await asyncio.wait_for(self._serving(), PUBLISH_TIMEOUT_S)
+        except TimeoutError as error:
+            raise BackendUnavailable("the gateway is not running") from error
         try:
             async with asyncio.timeout(RETIRE_TIMEOUT_S):
                 await process.retire(version_uid)

@@ -21,10 +21,11 @@ class GatewayEnded(Exception):
 
 
 class GatewayProcess:
-    """A workerd that serves the public socket."""
+    """A workerd that serves the public socket. `loading` are the Versions whose code it is about to evaluate."""
 
     def __init__(self, calls: BindingCalls) -> None:
         self.pongs = 0
+        self.loading: set[str] = set()
         self._calls = calls
         self._numbers = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[None]] = {}
@@ -87,6 +88,10 @@ class GatewayProcess:
         match verb:
             case "!pong":
                 self.pongs += 1
+            case "!loading":
+                self.loading.add(rest)
+            case "!loaded":
+                self.loading.discard(rest)
             case "!done":
                 answer = self._waiting.get(rest)
                 if answer is not None and not answer.done():

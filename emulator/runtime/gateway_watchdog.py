@@ -7,7 +7,9 @@ from emulator.runtime.identity import figures_of
 from host.model.time import RealTime
 
 CPU_LIMIT_S = 1.0
-"""Processor time without a turn. Long enough for a large bundle to be compiled and evaluated by its first request."""
+"""Processor time without a turn of the event loop that a request may take."""
+LOAD_CPU_LIMIT_S = 10.0
+"""The same while the code of a Version is compiled and evaluated, which inspection has seen to end."""
 _LOOK_EVERY_S = 0.05
 
 
@@ -30,12 +32,17 @@ class GatewayWatchdog:
     async def _look_until_spinning(self, process: GatewayProcess) -> None:
         turned_at_cpu_s = 0.0
         pongs = -1
+        is_suspect = False
         while (figures := figures_of(process.workerd.child.pid)) is not None:
             if process.pongs != pongs:
+                is_suspect = False
                 if figures.cpu_s != turned_at_cpu_s:
                     turned_at_cpu_s, pongs = figures.cpu_s, process.pongs
                     process.ping()
-            elif figures.cpu_s - turned_at_cpu_s >= self._cpu_limit_s:
+            elif is_suspect:
                 process.kill()
                 return
+            else:  # looked at once more before the kill: the pong may wait for our own busy loop
+                limit_s = LOAD_CPU_LIMIT_S if process.loading else self._cpu_limit_s
+                is_suspect = figures.cpu_s - turned_at_cpu_s >= limit_s
             await self._real_time.sleep_s(_LOOK_EVERY_S)

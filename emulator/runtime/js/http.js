@@ -1,9 +1,13 @@
 // host/http.js: main module of an isolate that answers HTTP requests with the app's `fetch` handler (MW-10, MW-14). The
 // app evaluates after this module, and runs beside it (rules of prim.js).
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Resp, TErr, apply, freeze, getProto, log, respStatus, uncurry } from "./prim.js";
+import { Resp, TErr, apply, freeze, getProto, gopd, log, respStatus, uncurry } from "./prim.js";
 import { envMaker } from "./bindings.js";
 import { describe, namedError, ownValue } from "./errors.js";
+
+/** What the kernel asks for first: no request from outside can have this URL. */
+const LOAD_URL = "http://load/";
+const requestUrl = uncurry(gopd(Request.prototype, "url").get);
 
 let app;
 
@@ -48,6 +52,14 @@ async function settled(promise, state) {
   state.pending -= 1;
 }
 
+// Before the first request: whatever the evaluation throws is told to each request as it comes.
+async function loaded(native) {
+  try {
+    app ??= await load(native);
+  } catch {}
+  return new Resp(null);
+}
+
 function failure(error) {
   log("uncaught in fetch: " + describe(error));
   return new Resp("Internal Server Error\n", {
@@ -80,7 +92,8 @@ export class Requests {
     this.#state = state;
   }
 
-  fetch(request) {
+  async fetch(request) {
+    if (requestUrl(request) === LOAD_URL) return loaded(this.#native);
     const state = { __proto__: null, pending: 1 };
     return runIn(requests, state, answer, request, this.#native, contextOf(this.#state, state), state);
   }

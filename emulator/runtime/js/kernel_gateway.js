@@ -2,7 +2,7 @@
 // without a word to the host. The host speaks over the control socket alone.
 //
 // host -> kernel: "!table <n> <json>", "!retire <n> <versionUid>", "!reply <n> <text>", "!ping <n>"
-// kernel -> host: "!done <n>", "!call <n> <json>", "!pong <n>"
+// kernel -> host: "!done <n>", "!call <n> <json>", "!pong <n>", "!loading <versionUid>", "!loaded <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { Calls, Host, Outbound, codeOf, isolateOf } from "kernel_shared.js";
 import { Routes, missing, plain } from "routes.js";
@@ -40,6 +40,11 @@ export class K extends DurableObject {
     return this.#calls.ask(props, body);
   }
 
+  /** Called by V: the watchdog is more patient while code is compiled and evaluated for the first time. */
+  say(verb, versionUid) {
+    this.#host.send(verb + " " + versionUid);
+  }
+
   #receive(text) {
     const [verb, number] = text.split(" ", 2);
     const rest = text.slice(verb.length + number.length + 2);
@@ -74,28 +79,55 @@ export class K extends DurableObject {
  * A plain entrypoint would be cheaper by a hop, but nothing ends its streams and promises.
  */
 export class V extends DurableObject {
-  #requests;
+  #requests; // the facet, once the app's code was evaluated in it
+  #loading;
+  #isOpen = false;
 
   async fetch(request) {
-    const uid = this.ctx.id.name;
-    if (this.#requests === undefined && versions.has(uid)) {
-      const code = await codeOf(this.env, versions.get(uid).code, MAIN);
-      if (versions.has(uid)) this.#requests ??= this.#load(code, versions.get(uid));
+    if (this.#requests === undefined) {
+      this.#loading ??= this.#load(this.ctx.id.name).finally(() => (this.#loading = undefined));
+      await this.#loading;
     }
-    return this.#requests?.fetch(request) ?? plain(503, "This Version was retired.");
+    if (this.#requests === undefined) return plain(503, "This Version was retired.");
+    try {
+      return await this.#requests.fetch(request);
+    } catch (error) {
+      this.#requests = undefined; // the facet may have broken: the next request asks for it anew
+      throw error;
+    }
   }
 
   stop() {
-    if (this.#requests === undefined) return;
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
     this.#requests = undefined;
     this.ctx.facets.abort(FACET, new Error("retired by the host"));
   }
 
-  #load(code, version) {
+  async #load(uid) {
+    if (!versions.has(uid)) return;
+    const kernel = this.env.K.get(this.env.K.idFromName("k"));
+    await kernel.say("!loading", uid);
+    await scheduler.wait(0); // the word is out before the process is busy
+    try {
+      const code = await codeOf(this.env, versions.get(uid).code, MAIN);
+      if (!versions.has(uid)) return;
+      const requests = this.#facet(code, versions.get(uid));
+      this.#isOpen = true;
+      await requests.fetch("http://load/");
+      this.#requests = requests;
+    } finally {
+      await kernel.say("!loaded", uid);
+    }
+  }
+
+  #facet(code, version) {
     const isolate = isolateOf(code, version, this.ctx.exports);
     const flags = [...isolate.compatibilityFlags, "nodejs_als"];
-    const worker = this.env.LOADER.load({ ...isolate, compatibilityFlags: flags });
-    return this.ctx.facets.get(FACET, () => ({ class: worker.getDurableObjectClass("Requests") }));
+    return this.ctx.facets.get(FACET, () => {
+      const worker = this.env.LOADER.load({ ...isolate, compatibilityFlags: flags });
+      return { class: worker.getDurableObjectClass("Requests") };
+    });
   }
 }
 

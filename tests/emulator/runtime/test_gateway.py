@@ -175,3 +175,13 @@ async def test_a_retired_version_serves_again_once_it_is_back(ingress: Ingress) 
     await ingress.gateway.retire("a")
     await ingress.serve((a, 10000))
     assert await ingress.text() == "a"
+
+
+async def test_a_large_bundle_is_given_the_time_to_load(launcher: Launcher, bundler: Bundler) -> None:
+    ingress = Ingress(launcher, bundler, cpu_limit_s=0.2)
+    functions = "".join(f"function f{n}(a) {{ return (b => a + b * {n})({n}); }}\n" for n in range(60_000))
+    await ingress.serve_handler("return new Response('served');", functions)
+    first = ingress.gateway.pid
+    assert await ingress.text() == "served"
+    assert ingress.gateway.pid == first
+    await ingress.close()
