@@ -85,13 +85,13 @@ class Run:
     async def loss(self) -> tuple[StopEvidence, str]:
         return await asyncio.wait_for(asyncio.shield(self.lost), DEADLINE_S)
 
-    async def frame(self, verb: str) -> Frame:
-        """The first frame of that verb."""
+    async def frame(self, verb: str, nth: int = 1) -> Frame:
+        """The nth frame of that verb."""
         async with asyncio.timeout(DEADLINE_S):
             while True:
-                for frame in self.frames:
-                    if frame[0] == verb:
-                        return frame
+                found = [frame for frame in self.frames if frame[0] == verb]
+                if len(found) >= nth:
+                    return found[nth - 1]
                 await asyncio.sleep(0.002)
 
 

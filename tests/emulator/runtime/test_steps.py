@@ -196,9 +196,7 @@ async def test_an_effect_is_called_with_no_arguments_and_no_this(shared: Scripte
 async def test_a_sleep_of_zero_goes_on_and_a_longer_one_never_settles(shared: ScriptedHost) -> None:
     run = await shared.run("await step.sleep('z', 0); await step.sleep('s', 31536000);")
     assert await run.frame("sleep") == ["sleep", 1, "z", 0]
-    while len(run.frames) < 2:
-        await run.frame("sleep")
-    assert run.frames[1] == ["sleep", 2, "s", 31536000]
+    assert await run.frame("sleep", nth=2) == ["sleep", 2, "s", 31536000]
     await run.started.stop()
 
 
