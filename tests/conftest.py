@@ -1,11 +1,17 @@
 """Fixtures that any test may use. Knows where the runtime is only through the real locator."""
 
+import signal
+from collections.abc import Generator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 from emulator.runtime.locate import Runtime, locate_runtime
 from emulator.runtime.unusable import RuntimeUnusable
+
+HUNG_AFTER_S = 120
+HUNG_LONG_AFTER_S = 3600
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +41,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in items if any(wanted in mark.args for mark in item.iter_markers("req"))]
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test that hangs, a spinning one included, so that the run goes on and ends with a summary."""
+    limit_s = HUNG_LONG_AFTER_S if item.get_closest_marker("long") else HUNG_AFTER_S
+
+    def give_up(signal_number: int, frame: FrameType | None) -> None:
+        pytest.fail(f"the test did not end within {limit_s} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(limit_s)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
