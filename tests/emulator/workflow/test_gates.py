@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from emulator.workflow import ErrorName, InstanceRefused
+from emulator.workflow import ErrorName, Gates, InstanceRefused
 from host.ports import BackendError, BackendUnavailable
 from tests.emulator.workflow.bodies import never_ends
 from tests.emulator.workflow.conftest import Boot
@@ -97,3 +97,17 @@ async def test_contexts_of_a_withdrawn_version_stop_and_their_instances_go_on_un
     assert not host.engine.is_executing("v1")
     await host.executing(contexts=2)
     assert host.runners.last.start.version.version_uid == "v2"
+
+
+@pytest.mark.req("DW-06")
+async def test_the_purge_itself_asks_for_the_proof(start: Boot, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def believes(gates: Gates, workflow_uid: str) -> None:
+        return None
+
+    monkeypatch.setattr(Gates, "_prove_stops", believes)
+    host = await start(Flow=never_ends)
+    await host.create()
+    await host.executing(steps=1)
+    with pytest.raises(BackendUnavailable):
+        await host.engine.gates.retire(WORKFLOW)
+    assert len((await host.history()).steps) == 1

@@ -1,0 +1,77 @@
+"""Whatever an owner that was fenced still sends commits nothing, statement by statement."""
+
+import pytest
+
+from emulator.d1 import Statement
+from emulator.runstore.address import RunAddress
+from emulator.runstore.snapshot import RunStatus
+from emulator.workflow import context_rows, step_rows, transitions
+from emulator.workflow.history import Step, StepKind, StepState
+from tests.emulator.workflow.bodies import never_ends
+from tests.emulator.workflow.conftest import Boot
+from tests.emulator.workflow.hosts import WORKFLOW, Host
+
+ADDRESS = RunAddress(WORKFLOW, "i")
+_TABLES = ("runs", "workflow_steps", "workflow_events", "workflow_contexts", "workflow_due")
+
+
+async def _rows(host: Host) -> list[object]:
+    results = await host.database.query([Statement(f"SELECT * FROM {table} ORDER BY 1") for table in _TABLES])
+    return [result.rows for result in results]
+
+
+@pytest.mark.req("DW-39", "DW-42", "RS-70")
+async def test_no_statement_of_a_fenced_owner_applies(start: Boot) -> None:
+    host = await start(Flow=never_ends)
+    await host.create()
+    await host.executing(steps=1)
+    pending = Step("endless", 1, StepKind.DO, StepState.PENDING, settings='{"maxAttempts":2}')
+    before, now_ms = await _rows(host), host.clock.now_ms()
+    results = await host.database.batch(
+        [
+            step_rows.insert_pending(ADDRESS, "old", Step("new", 2, StepKind.DO, StepState.PENDING), now_ms),
+            step_rows.settle_effect(ADDRESS, "old", pending, StepState.SUCCEEDED, None, now_ms),
+            step_rows.plan_retry(ADDRESS, "old", pending, "message", now_ms),
+            *step_rows.settle_due(ADDRESS, "old", now_ms + 1_000_000),
+            context_rows.insert_claimed(ADDRESS, "old", "context", "v1", now_ms),
+            transitions.intend(ADDRESS, "old", "new", RunStatus.COMPLETE, now_ms),
+            transitions.intend_while_pending(ADDRESS, "old", "new", RunStatus.SLEEPING, "endless", now_ms),
+            transitions.claim(ADDRESS, 1, "new", "v1", now_ms),
+            transitions.end_parked(ADDRESS, "new", RunStatus.TERMINATED, now_ms),
+            transitions.publish(ADDRESS, "new", now_ms),
+        ]
+    )
+    assert [result.changes for result in results] == [0] * len(results)
+    assert await _rows(host) == before
+
+
+@pytest.mark.req("DW-39")
+async def test_no_status_is_published_while_a_context_is_not_known_to_have_stopped(start: Boot) -> None:
+    host = await start(Flow=never_ends)
+    await host.create()
+    await host.executing(steps=1)
+    now_ms = host.clock.now_ms()
+    intended, published = await host.database.batch(
+        [
+            transitions.end_running(ADDRESS, "new", RunStatus.TERMINATED, now_ms),
+            transitions.publish(ADDRESS, "newer", now_ms),
+        ]
+    )
+    assert intended.is_applied and not published.is_applied
+    await host.terminate()
+
+
+@pytest.mark.req("DW-23", "WD-03")
+async def test_a_claim_for_a_version_that_left_the_weights_is_refused(start: Boot) -> None:
+    host = await start(Flow=never_ends, starts=False)
+    await host.create()
+    now_ms = host.clock.now_ms()
+    early, old, current = await host.database.batch(
+        [
+            transitions.claim(ADDRESS, 1, "a", "v1", now_ms - 1),
+            transitions.claim(ADDRESS, 1, "b", "v0", now_ms),
+            transitions.claim(ADDRESS, 1, "c", "v1", now_ms),
+        ]
+    )
+    assert [result.is_applied for result in (early, old, current)] == [False, False, True]
+    await host.vanish()
