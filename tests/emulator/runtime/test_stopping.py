@@ -8,9 +8,10 @@ import time
 import pytest
 
 from emulator.runtime.identity import process_started
+from emulator.runtime.kernels import OutboundMode, OutboundPolicy
 from emulator.runtime.pool import PoolSettings
 from emulator.runtime.runner import StopRules
-from tests.emulator.runtime.conftest import PATIENT, Pools, ScriptedHost
+from tests.emulator.runtime.conftest import DEADLINE_S, PATIENT, Pools, ScriptedHost
 
 LOADED_S = 5.0  # a tenth of this on an idle machine; without the kill it would be never
 SPIN = "while (true) {}"
@@ -32,6 +33,40 @@ async def test_no_frame_follows_the_ack_of_a_flooding_context(host: ScriptedHost
         heard = len(run.frames)
         await asyncio.sleep(0.01)
         assert len(run.frames) == heard
+
+
+@pytest.mark.req("DW-39")
+@pytest.mark.parametrize(
+    "life",
+    [
+        "setInterval(beat, 1); await new Promise(() => {});",
+        "while (true) { await beat(); }",
+        "setInterval(beat, 1); return {};",
+        "const turn = () => beat().then(turn); setTimeout(turn, 1); await step.sleep('s', 60);",
+    ],
+)
+async def test_stopped_code_acts_no_more(pools: Pools, life: str) -> None:
+    beats = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal beats
+        await reader.readuntil(b"\r\n\r\n")
+        beats += 1
+        writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        host = await pools.open(outbound=OutboundPolicy(OutboundMode.LOCAL))
+        run = await host.run(f"const beat = () => fetch('http://127.0.0.1:{port}/').catch(() => {{}}); {life}")
+        async with asyncio.timeout(DEADLINE_S):
+            while beats < 5:
+                await asyncio.sleep(0.002)
+        assert (await run.started.stop()).kind == "ack"
+        await asyncio.sleep(0.05)  # what was on its way arrives
+        heard = beats
+        await asyncio.sleep(0.15)
+        assert beats == heard
 
 
 @pytest.mark.req("DW-39", "DW-17")
