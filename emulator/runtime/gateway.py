@@ -87,8 +87,9 @@ class Gateway:
         self._table = table.to_json()
         try:
             async with asyncio.timeout(PUBLISH_TIMEOUT_S):
-                while not await self._sent_table(await self._serving()):
-                    pass
+                process = await self._serving()
+                while not await self._sent_table(process):
+                    process = await self._serving(after=process)
         except TimeoutError as error:
             raise BackendUnavailable("the gateway did not take its routing table in time") from error
 
@@ -119,9 +120,10 @@ class Gateway:
             return False
         return True
 
-    async def _serving(self) -> GatewayProcess:
+    async def _serving(self, after: GatewayProcess | None = None) -> GatewayProcess:
+        """The process that serves, once there is one other than `after`."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self._process is not None)
+            await self._changed.wait_for(lambda: self._process is not None and self._process is not after)
             assert self._process is not None
             return self._process
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -24,6 +23,14 @@ STREAM = (
 )
 
 
+POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    """A chunk of a chunked body; the empty one ends it."""
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
 async def named_version(ingress: Ingress, uid: str) -> VersionRecord:
     return await ingress.version(uid, handler(f"return new Response('{uid}');"))
 
@@ -31,9 +38,9 @@ async def named_version(ingress: Ingress, uid: str) -> VersionRecord:
 @pytest.mark.req("WD-01", "WD-03")
 async def test_requests_are_shared_out_by_weight(ingress: Ingress) -> None:
     await ingress.serve((await named_version(ingress, "a"), 9000), (await named_version(ingress, "b"), 1000))
-    shares = Counter(await asyncio.gather(*(ingress.text() for _ in range(400))))
-    assert 320 <= shares["a"] <= 390
-    assert shares["a"] + shares["b"] == 400
+    shares = Counter(await asyncio.gather(*(ingress.text() for _ in range(150))))
+    assert 115 <= shares["a"] <= 149
+    assert shares["a"] + shares["b"] == 150
 
 
 @pytest.mark.req("WD-04")
@@ -47,21 +54,15 @@ async def test_every_request_after_a_publish_goes_by_the_new_weights(ingress: In
 
 @pytest.mark.req("WD-03", "WD-04")
 async def test_a_request_keeps_its_version_through_a_change_of_weights(ingress: Ingress) -> None:
-    slow = await ingress.version("a", handler("return new Response('a ' + (await request.text()));"))
-    await ingress.serve((slow, 10000))
-    released = asyncio.Event()
-
-    async def body() -> AsyncIterator[bytes]:
-        yield b"begun "
-        await released.wait()
-        yield b"ended"
-
-    running = asyncio.create_task(ingress.client.post("/", content=body()))
-    await asyncio.sleep(0)
+    await ingress.serve((await ingress.version("a", handler("return new Response(request.body);")), 10000))
+    reader, writer = await asyncio.open_connection("127.0.0.1", ingress.port)
+    writer.write(POST + chunk(b"first"))
+    assert await asyncio.wait_for(reader.readuntil(b"first"), 20)
     await ingress.serve((await named_version(ingress, "b"), 10000))
     assert await ingress.text() == "b"
-    released.set()
-    assert (await running).text == "a begun ended"
+    writer.write(chunk(b"other") + chunk(b""))
+    assert b"other" in await asyncio.wait_for(reader.readuntil(b"0\r\n\r\n"), 20)
+    writer.close()
 
 
 async def test_a_worker_without_a_deployment_answers_503(ingress: Ingress) -> None:
@@ -72,7 +73,7 @@ async def test_a_worker_without_a_deployment_answers_503(ingress: Ingress) -> No
 
 @pytest.mark.req("MW-10", "WV-15")
 async def test_a_version_without_fetch_answers_404(ingress: Ingress) -> None:
-    await ingress.serve((await ingress.version("a", "export default {};"), 10000))
+    await ingress.serve((await ingress.version("a", {"main.js": "export default {};"}), 10000))
     assert (await ingress.client.get("/")).status_code == 404
 
 
@@ -104,11 +105,11 @@ def test_a_label_is_one_short_dns_label() -> None:
 async def test_bodies_stream_both_ways(ingress: Ingress) -> None:
     await ingress.serve_handler("return new Response(request.body);")
     reader, writer = await asyncio.open_connection("127.0.0.1", ingress.port)
-    writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
-    for chunk in (b"first", b"other"):
-        writer.write(b"5\r\n" + chunk + b"\r\n")
-        assert chunk in await asyncio.wait_for(reader.readuntil(chunk), 20)
-    writer.write(b"0\r\n\r\n")
+    writer.write(POST)
+    for text in (b"first", b"other"):
+        writer.write(chunk(text))
+        assert text in await asyncio.wait_for(reader.readuntil(text), 20)
+    writer.write(chunk(b""))
     assert await asyncio.wait_for(reader.readuntil(b"0\r\n\r\n"), 20)
     writer.close()
 
