@@ -1,5 +1,5 @@
-// The kernel of an inspector: answers GET /<code digest> with what host/inspect.js found in an isolate without bindings
-// and without a way out. Its process is killed after one answer or at a deadline.
+// The kernel of an inspector: answers GET / once it runs, and GET /<code digest> with what host/inspect.js found in an
+// isolate without bindings and without a way out. Its process is killed after one answer or at a deadline.
 import { codeOf, isolateOf } from "kernel_shared.js";
 import INSPECT from "inspect.txt";
 
@@ -17,7 +17,9 @@ function failureOf(error) {
 
 export default {
   async fetch(request, env) {
-    const code = await codeOf(env, new URL(request.url).pathname.slice(1), MAIN);
+    const path = new URL(request.url).pathname.slice(1);
+    if (path === "") return new Response(null, { status: 204 });
+    const code = await codeOf(env, path, MAIN);
     const worker = env.LOADER.load(isolateOf(code, NO_VERSION, NO_EXPORTS));
     try {
       return await worker.getEntrypoint().fetch("http://inspect/");
