@@ -47,9 +47,7 @@ class HeldArtifact:
 class ArtifactPort(Protocol):
     """Custody of content-addressed bytes (WB-05, WB-06, WB-08)."""
 
-    async def hold(
-        self, principal: str, holder_uid: str, source: ArtifactSource, max_bytes: int
-    ) -> HeldArtifact:
+    async def hold(self, principal: str, holder_uid: str, source: ArtifactSource, max_bytes: int) -> HeldArtifact:
         """Hold the bytes for `holder_uid`, durably and verified. Raises `ArtifactRefused`."""
 
     async def read(self, sha256: str) -> bytes:
