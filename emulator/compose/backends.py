@@ -51,7 +51,7 @@ class CatalogVersions:
         await self._catalog.put_version(version)
 
     async def is_executing(self, version_uid: str) -> bool:
-        return self._starts.is_executing(version_uid)
+        return self._starts.is_executing(version_uid) or await self._routing.is_executing(version_uid)
 
     async def remove(self, version_uid: str) -> None:
         await self._catalog.remove_version(version_uid)

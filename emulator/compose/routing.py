@@ -22,6 +22,10 @@ class Routing:
         async with self._publishing:
             await self._gateway.publish(await self.table())
 
+    async def is_executing(self, version_uid: str) -> bool:
+        """Whether a request still runs on the Version (WV-09)."""
+        return await self._gateway.is_executing(version_uid)
+
     async def retire(self, version_uid: str) -> None:
         """Stop requests that still run on a Version which is in no table any more (WD-07)."""
         await self._gateway.retire(version_uid)

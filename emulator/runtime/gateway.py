@@ -109,6 +109,18 @@ class Gateway:
             return self._evidence(process, "exit", await process.end())
         return self._evidence(process, "ack", None)
 
+    async def is_executing(self, version_uid: str) -> bool:
+        """Whether a request of the Version still runs; one whose body only streams is not seen (WV-09)."""
+        if self._process is None:
+            return False
+        try:
+            async with asyncio.timeout(RETIRE_TIMEOUT_S):
+                return await self._process.is_executing(version_uid)
+        except GatewayEnded:
+            return False
+        except TimeoutError:
+            return True
+
     def _evidence(self, process: GatewayProcess, kind: Literal["ack", "exit"], status: int | None) -> StopEvidence:
         child = process.workerd.child
         return StopEvidence(child.pid, child.started, kind, status, timestamp(self._clock.now_ms()))

@@ -28,7 +28,7 @@ class GatewayProcess:
         self.loading: set[str] = set()
         self._calls = calls
         self._numbers = itertools.count(1)
-        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._waiting: dict[str, asyncio.Future[str]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._workerd: Workerd | None = None
 
@@ -61,6 +61,10 @@ class GatewayProcess:
         """Stop whatever runs for a Version that is in no table any more (WD-07). Raises `GatewayEnded`."""
         await self._ask("!retire", version_uid)
 
+    async def is_executing(self, version_uid: str) -> bool:
+        """Whether a handler of the Version or a promise it gave to `waitUntil` is unsettled. Raises `GatewayEnded`."""
+        return await self._ask("!running", version_uid) != "0"
+
     def ping(self) -> None:
         """Ask for a pong: `pongs` grows once the event loop turns."""
         self.workerd.channel.send("!ping 0")
@@ -72,14 +76,15 @@ class GatewayProcess:
         """Kill the process and wait for its end; its exit status."""
         return await self.workerd.end()
 
-    async def _ask(self, verb: str, text: str) -> None:
+    async def _ask(self, verb: str, text: str) -> str:
         if self.exited.done():
             raise GatewayEnded
         number = str(next(self._numbers))
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
         self.workerd.channel.send(f"{verb} {number} {text}")
         try:
-            await answer
+            return await answer
         finally:
             self._waiting.pop(number, None)
 
@@ -93,9 +98,10 @@ class GatewayProcess:
             case "!loaded":
                 self.loading.discard(rest)
             case "!done":
-                answer = self._waiting.get(rest)
+                number, _, told = rest.partition(" ")
+                answer = self._waiting.get(number)
                 if answer is not None and not answer.done():
-                    answer.set_result(None)
+                    answer.set_result(told)
             case "!call":
                 number, _, call = rest.partition(" ")
                 task = asyncio.create_task(self._answer(number, json.loads(call)))

@@ -5,11 +5,13 @@ import { Resp, TErr, apply, freeze, getProto, gopd, log, respStatus, uncurry } f
 import { envMaker } from "./bindings.js";
 import { describe, namedError, ownValue } from "./errors.js";
 
-/** What the kernel asks for first: no request from outside can have this URL. */
+// What the kernel asks for itself, before the first request and at any time: no request from outside can have these URLs.
 const LOAD_URL = "http://load/";
+const RUNNING_URL = "http://running/";
 const requestUrl = uncurry(gopd(Request.prototype, "url").get);
 
 let app;
+let running = 0;
 
 // Which request the running code belongs to, followed through everything asynchronous.
 const requests = new AsyncLocalStorage();
@@ -37,6 +39,7 @@ function contextOf(native, state) {
       throw namedError("context_expired", "the request of this context has ended");
     }
     state.pending += 1;
+    running += 1;
     apply(nativeWaitUntil, native, [settled(promise, state)]);
   });
   return freeze({ __proto__: null, waitUntil });
@@ -50,6 +53,7 @@ async function settled(promise, state) {
     log("uncaught in waitUntil: " + describe(error));
   }
   state.pending -= 1;
+  running -= 1;
 }
 
 // Before the first request: whatever the evaluation throws is told to each request as it comes.
@@ -79,6 +83,7 @@ async function answer(request, native, ctx, state) {
     return failure(error);
   } finally {
     state.pending -= 1;
+    running -= 1;
   }
 }
 
@@ -93,7 +98,10 @@ export class Requests {
   }
 
   async fetch(request) {
-    if (requestUrl(request) === LOAD_URL) return loaded(this.#native);
+    const url = requestUrl(request);
+    if (url === LOAD_URL) return loaded(this.#native);
+    if (url === RUNNING_URL) return new Resp("" + running);
+    running += 1;
     const state = { __proto__: null, pending: 1 };
     return runIn(requests, state, answer, request, this.#native, contextOf(this.#state, state), state);
   }

@@ -1,8 +1,9 @@
 // The kernel of a gateway: the public socket's requests go to a Version picked by weight, in an isolate kept per Version,
 // without a word to the host. The host speaks over the control socket alone.
 //
-// host -> kernel: "!table <n> <json>", "!retire <n> <versionUid>", "!reply <n> <text>", "!ping <n>"
-// kernel -> host: "!done <n>", "!call <n> <json>", "!pong <n>", "!loading <versionUid>", "!loaded <versionUid>"
+// host -> kernel: "!table <n> <json>", "!retire <n> <versionUid>", "!running <n> <versionUid>", "!reply <n> <text>",
+//                 "!ping <n>"
+// kernel -> host: "!done <n>" (after "!running" with a number), "!call <n> <json>", "!pong <n>", "!loading <versionUid>", "!loaded <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { Calls, Host, Outbound, codeOf, isolateOf } from "kernel_shared.js";
 import { Routes, missing, plain } from "routes.js";
@@ -54,6 +55,8 @@ export class K extends DurableObject {
         return this.#host.send("!done " + number);
       case "!retire":
         return this.#retire(number, rest);
+      case "!running":
+        return this.#count(number, rest);
       case "!reply":
         return this.#calls.reply(number + " " + rest);
       case "!ping":
@@ -71,6 +74,11 @@ export class K extends DurableObject {
     versions.delete(versionUid);
     await versionObject(this.env, versionUid).stop();
     this.#host.send("!done " + number);
+  }
+
+  async #count(number, versionUid) {
+    const running = await versionObject(this.env, versionUid).running();
+    this.#host.send("!done " + number + " " + running);
   }
 }
 
@@ -94,6 +102,16 @@ export class V extends DurableObject {
     } catch (error) {
       this.#requests = undefined; // the facet may have broken: the next request asks for it anew
       throw error;
+    }
+  }
+
+  /** How many handlers and promises given to `waitUntil` are unsettled. A body that only streams is not counted. */
+  async running() {
+    if (this.#requests === undefined) return this.#loading === undefined ? 0 : 1;
+    try {
+      return Number(await (await this.#requests.fetch("http://running/")).text());
+    } catch {
+      return 0; // a broken facet runs nothing
     }
   }
 

@@ -186,3 +186,19 @@ async def test_a_large_bundle_is_given_the_time_to_load(launcher: Launcher, bund
     assert await ingress.text() == "served"
     assert ingress.gateway.pid == first
     await ingress.close()
+
+
+@pytest.mark.req("WV-09")
+async def test_a_version_executes_until_its_handlers_and_wait_until_have_settled(ingress: Ingress) -> None:
+    body = (
+        "if (request.url.endsWith('/release')) { release(); return new Response('released'); }"
+        "ctx.waitUntil(new Promise((resolve) => { release = resolve; })); return new Response('answered');"
+    )
+    await ingress.serve_handler(body, "let release;")
+    assert not await ingress.gateway.is_executing("v1")
+    assert await ingress.text() == "answered"
+    assert await ingress.gateway.is_executing("v1")
+    assert await ingress.text("/release") == "released"
+    async with asyncio.timeout(20):
+        while await ingress.gateway.is_executing("v1"):
+            await asyncio.sleep(0.002)
