@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.emulator.workflow.bodies import Effects, never_ends, waits_for_go
@@ -110,9 +111,18 @@ async def test_a_store_that_is_locked_for_a_while_loses_no_instance(start: Boot,
     await host.idle()
     await host.vanish()
     host.clock.move_to(host.clock.now_ms() + 10_000)
-    lock = sqlite3.connect(tmp_path / "emulator.sqlite", check_same_thread=False)
+    lock = apsw.Connection(
+        str(tmp_path / "emulator.sqlite")
+    )  # locks of two SQLite libraries do not meet in one process
     lock.execute("BEGIN IMMEDIATE")
-    asyncio.get_running_loop().call_later(0.5, lock.close)
+    released = asyncio.Event()
+
+    def release() -> None:
+        lock.close()
+        released.set()
+
+    asyncio.get_running_loop().call_later(0.5, release)
     host = await start(Flow=body)
     await host.idle()
+    assert released.is_set()
     assert {view.status for view in await host.engine.inspection.instances()} == {"complete"}
