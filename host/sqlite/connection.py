@@ -39,8 +39,8 @@ class ThinConnection:
             flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
             self._apsw = apsw.Connection(str(path), flags=flags, statementcachesize=200)
             self._apsw.set_busy_handler(_BusyWait())
-            for pragma in _pragmas(read_only):
-                self._apsw.execute(pragma)
+            if read_only:
+                self._apsw.execute("PRAGMA query_only = ON")
 
     def execute(self, work: Callable[[apsw.Connection], T], parameters: object = ()) -> _Outcome[T]:
         """Run `work` whole in this connection's thread."""
@@ -64,17 +64,17 @@ class _BusyWait:
         return now < self._deadline_s
 
 
-def _pragmas(read_only: bool) -> list[str]:
-    if read_only:
-        return ["PRAGMA query_only = ON"]
-    return [
-        "PRAGMA auto_vacuum = INCREMENTAL",  # only before the first table is made
-        "PRAGMA journal_mode = WAL",
-        "PRAGMA synchronous = FULL",
-        "PRAGMA fullfsync = ON",
-        "PRAGMA foreign_keys = ON",
-        "PRAGMA trusted_schema = OFF",
-    ]
+def apply_settings(connection: apsw.Connection) -> None:
+    """Set what every writer relies on; only for a file that is known to be ours, because WAL marks its header."""
+    for setting in (
+        "auto_vacuum = INCREMENTAL",  # only before the first table is made
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "fullfsync = ON",
+        "foreign_keys = ON",
+        "trusted_schema = OFF",
+    ):
+        connection.execute(f"PRAGMA {setting}")
 
 
 async def connect(path: Path, *, read_only: bool) -> aiosqlite.Connection:

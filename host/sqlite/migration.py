@@ -5,6 +5,7 @@ from pathlib import Path
 
 import apsw
 
+from host.sqlite.connection import apply_settings
 from host.sqlite.errors import DatabaseUnusable, NewerDatabase, translated
 
 
@@ -22,9 +23,10 @@ def migrate(connection: apsw.Connection, path: Path, application_id: int, migrat
         raise DatabaseUnusable(f"{path} is a database of another application")
     if version > len(migrations):
         raise NewerDatabase(f"{path} was written by a newer takohost (schema {version}): upgrade takohost to use it")
-    if version == len(migrations):
-        return
     with translated():
+        apply_settings(connection)
+        if version == len(migrations):
+            return
         if not is_new:
             _copy_aside(connection, path, version)
         _run_scripts(connection, application_id, migrations, version)

@@ -3,9 +3,11 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,16 @@ async def test_an_older_file_is_copied_and_brought_forward(tmp_path: Path) -> No
     assert (tmp_path / "a.sqlite.schema-1.bak").exists()
     with pytest.raises(NewerDatabase, match="upgrade"):
         await Database.open(path, application_id=APPLICATION_ID, migrations=[SCHEMA])
+
+
+async def test_a_refused_file_is_left_byte_for_byte(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    with closing(sqlite3.connect(path)) as plain:  # not in WAL mode
+        plain.executescript(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 9; {SCHEMA}")
+    before = path.read_bytes()
+    with pytest.raises(NewerDatabase):
+        await Database.open(path, application_id=APPLICATION_ID, migrations=[SCHEMA])
+    assert path.read_bytes() == before
 
 
 async def test_a_failing_migration_changes_nothing(tmp_path: Path) -> None:
