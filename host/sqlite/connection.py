@@ -93,9 +93,10 @@ def check_json_rules(connection: apsw.Connection) -> None:
     version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
     if version < _OLDEST_SQLITE:
         raise DatabaseUnusable(f"SQLite {apsw.sqlite_lib_version()} is too old: 3.45 or newer is needed")
-    answers = connection.execute(
-        "SELECT json_valid(?), json_valid(?), json_valid('{a:1}'), json_valid('[1,]')",
-        ("[" * _JSON_DEPTH + "]" * _JSON_DEPTH, "[" * (_JSON_DEPTH + 1) + "]" * (_JSON_DEPTH + 1)),
-    ).fetchone()
+    deepest, too_deep = ("[" * depth + "]" * depth for depth in (_JSON_DEPTH, _JSON_DEPTH + 1))
+    with translated():
+        answers = connection.execute(
+            "SELECT json_valid(?), json_valid(?), json_valid('{a:1}'), json_valid('[1,]')", (deepest, too_deep)
+        ).fetchone()
     if answers != (1, 0, 0, 0):
         raise DatabaseUnusable("this SQLite's json_valid differs from D1's: install the pinned apsw")
