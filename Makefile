@@ -78,6 +78,7 @@ $(VENV)/ready: package-lock.json requirements/node.txt $(VENV)/installed
 	  echo "npm is not on PATH: installing it from the package index"; \
 	  $(PIP) --require-hashes -r requirements/node.txt; }
 	@$(VENV)/bin/takohost install-runtime
+	@$(RUN) -m compileall -q host emulator
 	@touch $@
 
 $(VENV)/ready-dev: $(VENV)/installed-dev $(VENV)/ready
