@@ -6,7 +6,7 @@ converges on the stated result instead of counting calls. A call that cannot tel
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from host.model.json import JsonValue
@@ -26,6 +26,10 @@ class ArtifactRefused(BackendError):
 
 class CodeRejected(BackendError):
     """The module graph, a module or an export is not what the contract asks for (MW-10 to MW-12, DW-20)."""
+
+
+class SecretsMissing(BackendError):
+    """The runtime does not hold the secrets of a Version, and none were given: nothing was changed (WV-12)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,10 @@ class BindingRecord:
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """All that running a Version needs (WV-01): code, vars (JSON values), bindings, proven exports."""
+    """All that running a Version needs (WV-01): code, vars (JSON values), bindings, proven exports, secrets.
+
+    `secrets` are the values of its sensitive names, `None` when they are not at hand: whoever holds a copy keeps it.
+    """
 
     version_uid: str
     worker_uid: str
@@ -123,12 +130,14 @@ class VersionRecord:
     bindings: tuple[BindingRecord, ...]
     handlers: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
+    secrets: Mapping[str, str] | None = field(default_factory=dict, repr=False)
 
 
 class VersionPort(Protocol):
     """The host's running copy of a Version (WV-09)."""
 
-    async def install(self, version: VersionRecord) -> None: ...
+    async def install(self, version: VersionRecord) -> None:
+        """Hold the Version whole; `secrets` None keeps those held. Raises `SecretsMissing` when there are none."""
 
     async def is_executing(self, version_uid: str) -> bool:
         """Whether any invocation or context still runs on it."""

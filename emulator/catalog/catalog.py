@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from emulator.catalog import rows
+from emulator.catalog.secrets import VersionSecrets
 from emulator.d1 import Database, Statement
-from host.ports import VersionRecord, Weight
+from host.model.private_keys import PrivateKeys
+from host.ports import SecretsMissing, VersionRecord, Weight
 
 _SET_DEPLOYMENT = """
 INSERT INTO catalog_deployments (worker_uid, deployment_uid, epoch) VALUES (?1, ?2, 1)
@@ -43,8 +45,9 @@ def weigh(weights: Sequence[Weight], random: Callable[[], float]) -> str | None:
 class Catalog:
     """Workers, Versions, Deployments and weights of one host. Raises `host.sqlite.DatabaseError` throughout."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, keys: PrivateKeys) -> None:
         self._database = database
+        self._secrets = VersionSecrets(keys)
 
     async def put_worker(self, worker_uid: str, name: str) -> None:
         await self._run("INSERT OR REPLACE INTO catalog_workers VALUES (?, ?)", worker_uid, name)
@@ -53,15 +56,20 @@ class Catalog:
         await self._run("DELETE FROM catalog_workers WHERE worker_uid = ?", worker_uid)
 
     async def put_version(self, version: VersionRecord) -> None:
-        await self._database.batch([rows.put_version(version)])
+        """Put the Version in place of an earlier copy, its secrets sealed. Raises `SecretsMissing` (WV-12)."""
+        if version.secrets is None:
+            sealed = await self._kept_secrets(version.version_uid)
+        else:
+            sealed = self._secrets.seal(version.version_uid, version.secrets)
+        await self._database.batch([rows.put_version(version, sealed)])
 
     async def remove_version(self, version_uid: str) -> None:
         await self._run("DELETE FROM catalog_versions WHERE version_uid = ?", version_uid)
 
     async def version(self, version_uid: str) -> VersionRecord | None:
-        """The Version, or none when it was removed."""
+        """The Version, or none when it was removed; with `secrets` None when these are lost: nothing runs on it."""
         [found] = await self._database.query([rows.select_version(version_uid)])
-        return rows.version_of(found.rows[0]) if found.rows else None
+        return rows.version_of(found.rows[0], self._secrets.unseal) if found.rows else None
 
     async def activate(self, deployment_uid: str, worker_uid: str, weights: tuple[Weight, ...]) -> None:
         """Put these weights in force, whole and at once (WD-04)."""
@@ -110,6 +118,14 @@ class Catalog:
         """A Version by the weights in force, or none without a Deployment (WD-03)."""
         [found] = await self._database.query([rows.select_weights(worker_uid)])
         return weigh(rows.weights_of(found.rows).get(worker_uid, ()), random)
+
+    async def _kept_secrets(self, version_uid: str) -> bytes:
+        """What is sealed already, proven to open."""
+        [found] = await self._database.query([rows.select_sealed(version_uid)])
+        sealed = found.rows[0][0] if found.rows else None
+        if not isinstance(sealed, bytes) or self._secrets.unseal(version_uid, sealed) is None:
+            raise SecretsMissing("the runtime does not hold the secrets of the Version")
+        return sealed
 
     async def _run(self, sql: str, *values: str) -> None:
         await self._database.prepare(sql).bind(*values).run()

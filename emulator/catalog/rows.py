@@ -1,25 +1,25 @@
-"""Versions and weights between rows and values. Decides nothing."""
+"""Versions and weights between rows and values. Decides nothing; secrets are sealed bytes here."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from emulator.d1 import Statement
 from host.model.json import JsonValue
 from host.ports import BindingRecord, VersionRecord, Weight
 from host.sqlite.transaction import Row
 
-_COLUMNS = "version_uid, worker_uid, code_digest, vars_json, bindings_json, handlers_json, classes_json"
+_COLUMNS = "version_uid, worker_uid, code_digest, vars_json, bindings_json, handlers_json, classes_json, secrets_sealed"
 
 
 def _text(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
-def put_version(version: VersionRecord) -> Statement:
+def put_version(version: VersionRecord, sealed: bytes | None) -> Statement:
     """Insert the Version, or put it in place of an earlier copy."""
     bindings: list[JsonValue] = [[b.name, b.kind, b.target_uid] for b in version.bindings]
     return Statement(
-        f"INSERT OR REPLACE INTO catalog_versions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO catalog_versions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
             version.version_uid,
             version.worker_uid,
@@ -28,6 +28,7 @@ def put_version(version: VersionRecord) -> Statement:
             _text(bindings),
             _text(list(version.handlers)),
             _text(list(version.classes)),
+            sealed,
         ),
     )
 
@@ -36,9 +37,14 @@ def select_version(version_uid: str) -> Statement:
     return Statement(f"SELECT {_COLUMNS} FROM catalog_versions WHERE version_uid = ?", (version_uid,))
 
 
-def version_of(row: Row) -> VersionRecord:
-    """A row of `select_version` as a value."""
-    uid, worker, digest, variables, bindings, handlers, classes = map(str, row)
+def select_sealed(version_uid: str) -> Statement:
+    return Statement("SELECT secrets_sealed FROM catalog_versions WHERE version_uid = ?", (version_uid,))
+
+
+def version_of(row: Row, unseal: Callable[[str, bytes], Mapping[str, str] | None]) -> VersionRecord:
+    """A row of `select_version` as a value; `unseal` opens the secrets of a Version's uid."""
+    uid, worker, digest, variables, bindings, handlers, classes = map(str, row[:7])
+    sealed = row[7]
     return VersionRecord(
         version_uid=uid,
         worker_uid=worker,
@@ -47,6 +53,7 @@ def version_of(row: Row) -> VersionRecord:
         bindings=tuple(BindingRecord(*entry) for entry in json.loads(bindings)),
         handlers=tuple(json.loads(handlers)),
         classes=tuple(json.loads(classes)),
+        secrets=unseal(uid, sealed) if isinstance(sealed, bytes) else {},
     )
 
 

@@ -26,3 +26,8 @@ CREATE TABLE catalog_weights (
     PRIMARY KEY (worker_uid, version_uid)
 ) STRICT, WITHOUT ROWID;
 """
+
+SECRETS = """
+ALTER TABLE catalog_versions ADD COLUMN secrets_sealed BLOB;
+"""
+"""The values of a Version's sensitive names, sealed with the host key; NULL when it has none (HA-61)."""

@@ -11,6 +11,7 @@ from emulator.bindings.workflow import WorkflowCalls
 from emulator.catalog import Catalog
 from emulator.compose.backends import CatalogDeployments, CatalogVersions, CatalogWorkers
 from emulator.compose.code import CompilerOnDemand
+from emulator.compose.host_key import load_keys
 from emulator.compose.options import HostOptions
 from emulator.compose.routing import Routing
 from emulator.compose.state import StateDirectory
@@ -23,6 +24,7 @@ from host.engine.engine import Engine as HostEngine
 from host.engine.limits import Limits
 from host.model.faults import FaultPoints
 from host.model.ids import RandomIds
+from host.model.private_keys import PrivateKeys
 from host.model.time import ControlledClock, RealTime
 from host.ports import Backend
 
@@ -59,10 +61,11 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     control_database = await open_control_database(around.state)
     stack.push_async_callback(control_database.close)
     rows = Rows(emulator_database)
-    catalog = Catalog(rows)
+    keys = load_keys(around.state.host_key)
+    catalog = Catalog(rows, keys)
     routing = Routing(catalog, around.workerd.gateway, around.options.default_worker)
     artifacts = await ArtifactCustody.open(emulator_database, around.state.artifacts)
-    workflows = await _open_workflows(around, rows, faults)
+    workflows = await _open_workflows(around, rows, faults, keys)
     stack.push_async_callback(workflows.close)
     backend = Backend(
         artifacts=artifacts,
@@ -73,7 +76,7 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
         workflows=workflows.gates,
     )
     engine = await HostEngine.open(
-        control_database, around.clock, around.real_time, RandomIds(), backend, faults, Limits()
+        control_database, around.clock, around.real_time, RandomIds(), backend, faults, Limits(), keys
     )
     stack.push_async_callback(engine.close)
     around.workerd.calls.open({"workflow": WorkflowCalls(workflows.instances)})
@@ -83,7 +86,7 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     return Host(around.clock, faults, artifacts, around.workerd, workflows, engine)
 
 
-async def _open_workflows(around: Surroundings, rows: Rows, faults: FaultPoints) -> WorkflowEngine:
+async def _open_workflows(around: Surroundings, rows: Rows, faults: FaultPoints, keys: PrivateKeys) -> WorkflowEngine:
     """Recovery happens here: what an earlier host left is fenced before anything starts."""
     return await WorkflowEngine.open(
         rows,
@@ -94,5 +97,6 @@ async def _open_workflows(around: Surroundings, rows: Rows, faults: FaultPoints)
         around.workerd.pool,
         random.SystemRandom().random,
         lambda pid, started: process_started(pid) == started,
+        keys,
         around.options.runners.max_contexts,
     )

@@ -63,6 +63,10 @@ class StateDirectory:
         return self.path / "clock.json"
 
     @property
+    def host_key(self) -> Path:
+        return self.path / "host.key"
+
+    @property
     def management_token(self) -> Path:
         return self.path / "management.token"
 

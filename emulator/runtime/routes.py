@@ -65,5 +65,6 @@ def _version_json(routed: RoutedVersion) -> JsonObject:
         "code": version.code_digest,
         "handlers": list(version.handlers),
         "vars": dict(version.vars),
+        "secrets": None if version.secrets is None else dict(version.secrets),
         "bindings": [{"name": b.name, "kind": b.kind, "targetUid": b.target_uid} for b in version.bindings],
     }

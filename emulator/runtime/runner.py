@@ -281,6 +281,7 @@ def version_text(version: VersionRecord) -> str:
         "code": version.code_digest,
         "versionUid": version.version_uid,
         "vars": dict(version.vars),
+        "secrets": dict(version.secrets or {}),
         "bindings": bindings,
     }
     return _json(told)

@@ -58,8 +58,8 @@ async def claim(surroundings: Surroundings, due_instance: DueInstance, context_i
     """Claim, or none when the instance, its gate or the weights changed meanwhile. Raises `DatabaseError`."""
     version_uid = await surroundings.catalog.pick(due_instance.worker_uid, surroundings.random)
     version = None if version_uid is None else await surroundings.catalog.version(version_uid)
-    if version is None:
-        return None
+    if version is None or version.secrets is None:
+        return None  # without its secrets a Version takes no new work (WD-08)
     address, owner = due_instance.address, surroundings.ids()
     now_ms = surroundings.clock.now_ms()
     taken, *_, params, history = await surroundings.database.batch(

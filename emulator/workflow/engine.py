@@ -15,6 +15,7 @@ from emulator.workflow.scheduler import Scheduler
 from emulator.workflow.sessions import Session
 from emulator.workflow.surroundings import Surroundings
 from host.model.faults import FaultPoints
+from host.model.private_keys import PrivateKeys
 from host.model.time import Clock, RealTime
 
 MAX_CONTEXTS = 1000
@@ -46,6 +47,7 @@ class Engine:
         runners: Runners,
         random: Callable[[], float],
         is_alive: Callable[[int, str], bool],
+        keys: PrivateKeys,
         max_contexts: int = MAX_CONTEXTS,
     ) -> "Engine":
         """Recover and be ready to admit. `ids` gives a new unique token at each call, `random` a number in [0, 1).
@@ -53,7 +55,7 @@ class Engine:
         `is_alive(pid, process_started)` says whether that very process exists. Raises `DatabaseError`.
         """
         surroundings = Surroundings(
-            database, Catalog(database), clock, real_time, ids, faults, runners, random, is_alive
+            database, Catalog(database, keys), clock, real_time, ids, faults, runners, random, is_alive
         )
         executions = Executions(surroundings.due_bell, surroundings.activity)
         await recover(surroundings, executions)

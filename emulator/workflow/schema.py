@@ -73,4 +73,4 @@ CREATE INDEX workflow_due_order ON workflow_due (due_at_ms, ord) WHERE due_at_ms
 CREATE INDEX workflow_due_expiry ON workflow_due (expires_at_ms);
 """
 
-MIGRATIONS = (runs.SCHEMA + catalog.SCHEMA + SCHEMA,)
+MIGRATIONS = (runs.SCHEMA + catalog.SCHEMA + SCHEMA, catalog.SECRETS)

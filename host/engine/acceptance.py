@@ -5,27 +5,21 @@ times are given, because a unit may run twice.
 """
 
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
-from host.engine.requests import CreateResource, DeleteResource, Mutation, UpdateResource
-from host.engine.view import SpaceView
-from host.forms.form import Form
-from host.forms.registry import FormRegistry
-from host.model.errors import CallerError, ErrorCode, HostApiError, dependency_conflict, not_found
+from host.engine.authority import changeable_target
+from host.engine.checks import Checks, present
+from host.engine.requests import CreateResource, DeleteResource, Mutation, UpdateResource, inputs_of
+from host.engine.vault import Vault
+from host.model.errors import CallerError, ErrorCode, HostApiError, private_inputs_unverifiable
 from host.model.faults import FaultPoints, register
 from host.model.operation_states import Action, Phase, Status, phase_for
-from host.model.records import LARGEST_INTEGER, Operation, Resource
+from host.model.private_keys import Comparison
+from host.model.records import Operation, Principal, Resource
 from host.sqlite import Transaction
 from host.store.keys import KeptKey, find_key, insert_key
 from host.store.operations import NewOperation, find_operation, insert_operation
-from host.store.resources import (
-    accept_change,
-    add_references,
-    find_by_name,
-    find_resource,
-    insert_resource,
-    is_deleted,
-)
+from host.store.resources import accept_change, add_references, insert_resource
 
 BEFORE_COMMIT = register("host.accept.before_commit", "all rows of an acceptance are written, none is durable")
 AFTER_COMMIT = register("host.accept.after_commit", "an acceptance is durable, nobody has taken it up")
@@ -38,7 +32,7 @@ class Request:
     `hindrance` is why the running system forbids a deletion, or the error that kept anybody from telling.
     """
 
-    owner: str
+    principal: Principal
     key: str
     fingerprint: str
     mutation: Mutation
@@ -58,129 +52,74 @@ class Accepted:
 
 
 class Acceptance:
-    """Decides on mutations with the Forms on offer."""
+    """Decides on mutations, and writes those that nothing speaks against."""
 
-    def __init__(self, forms: FormRegistry, faults: FaultPoints) -> None:
-        self._forms = forms
+    def __init__(self, checks: Checks, vault: Vault, faults: FaultPoints) -> None:
+        self._checks = checks
+        self._vault = vault
         self._faults = faults
 
     def accept(self, tx: Transaction, request: Request) -> Accepted:
         """Raises `CallerError`, or the request's `hindrance`; then nothing was written and no key used up."""
-        mutation = request.mutation
-        target = None if isinstance(mutation, CreateResource) else _target(tx, request.owner, mutation.uid)
-        replayed = _replayed(tx, request)
+        target = changeable_target(tx, request.principal, request.mutation)
+        replayed = self._replayed(tx, request)
         if replayed is not None:
             return Accepted(replayed, is_replay=True)
-        match mutation:
-            case CreateResource():
-                operation = self._create(tx, request, mutation)
-            case UpdateResource():
-                operation = self._update(tx, request, mutation, _present(target))
-            case DeleteResource():
-                operation = self._delete(tx, request, mutation, _present(target))
-            case other:
-                assert_never(other)
-        insert_key(tx, request.owner, request.key, KeptKey(request.fingerprint, operation.id))
+        plan = self._checks.plan(tx, request.principal, request.mutation, target, request.hindrance)
+        new = self._write(tx, request, target)
+        add_references(tx, new.resource_uid, plan.targets)
+        operation = insert_operation(tx, new)
+        inputs = inputs_of(request.mutation)
+        self._vault.keep(tx, operation.id, operation.resource_uid, inputs, request.at_ms)
+        insert_key(tx, request.principal.id, request.key, KeptKey(request.fingerprint, operation.id))
         self._faults.reach(BEFORE_COMMIT)
         return Accepted(operation, is_replay=False)
 
-    def _create(self, tx: Transaction, request: Request, mutation: CreateResource) -> Operation:
-        form = self._form(mutation.form_url)
-        spec = form.parse(mutation.spec)
-        form.check_offered(spec)
-        if find_by_name(tx, request.owner, mutation.space, mutation.name) is not None:
-            raise CallerError(ErrorCode.NAME_CONFLICT, "the Space has a Resource of this name")
-        view = SpaceView(tx, request.owner, mutation.space)
-        targets = _checked_references(form, view, spec)
-        form.check_create(view, spec)
-        insert_resource(tx, _new_resource(request, mutation))
-        add_references(tx, request.fresh_uid, targets)
-        return insert_operation(tx, _new_operation(request, request.fresh_uid, Action.CREATE, 1))
+    def _replayed(self, tx: Transaction, request: Request) -> Operation | None:
+        """The Operation that the key stands for. Raises `CallerError` for another request, or an incomparable one."""
+        kept = find_key(tx, request.principal.id, request.key)
+        if kept is None:
+            return None
+        verdict = Comparison.DIFFERENT
+        if kept.fingerprint == request.fingerprint:
+            inputs = inputs_of(request.mutation)
+            verdict = Comparison.EQUAL if inputs is None else self._vault.compare(tx, kept.operation_id, inputs)
+        match verdict:
+            case Comparison.EQUAL:
+                return find_operation(tx, kept.operation_id)
+            case Comparison.DIFFERENT:
+                raise CallerError(ErrorCode.IDEMPOTENCY_CONFLICT, "the key was used for another request")
+            case Comparison.UNKNOWN:
+                raise private_inputs_unverifiable(kept.operation_id)
+            case other:
+                assert_never(other)
 
-    def _update(self, tx: Transaction, request: Request, mutation: UpdateResource, target: Resource) -> Operation:
-        form = self._form(target.form_url)
-        spec = form.parse(mutation.spec)
-        _check_turn(target, mutation.expected_generation)
-        view = SpaceView(tx, request.owner, target.space)
-        form.check_update(view, target, form.parse(target.spec), spec)
-        targets = _checked_references(form, view, spec)
-        generation = target.generation + 1
-        phase = phase_for(Action.UPDATE, Status.QUEUED)
-        accept_change(tx, target.uid, generation, phase, request.operation_id, mutation.spec)
-        add_references(tx, target.uid, targets)
-        return insert_operation(tx, _new_operation(request, target.uid, Action.UPDATE, generation))
-
-    def _delete(self, tx: Transaction, request: Request, mutation: DeleteResource, target: Resource) -> Operation:
-        form = self._form(target.form_url)
-        _check_turn(target, mutation.expected_generation)
-        form.check_delete(SpaceView(tx, request.owner, target.space), target)
-        if request.hindrance is not None:
-            raise request.hindrance
-        generation = target.generation + 1
-        phase = phase_for(Action.DELETE, Status.QUEUED)
-        accept_change(tx, target.uid, generation, phase, request.operation_id, None)
-        return insert_operation(tx, _new_operation(request, target.uid, Action.DELETE, generation))
-
-    def _form(self, url: str) -> Form[Any]:
-        form = self._forms.get(url)
-        if form is None:
-            raise CallerError(ErrorCode.UNSUPPORTED_FORM, "this host does not support the Form")
-        return form
+    def _write(self, tx: Transaction, request: Request, target: Resource | None) -> NewOperation:
+        """Write the Resource's part; the Operation to insert."""
+        mutation = request.mutation
+        match mutation:
+            case CreateResource():
+                insert_resource(tx, _new_resource(request, mutation))
+                return _new_operation(request, request.fresh_uid, mutation.space, Action.CREATE, 1)
+            case UpdateResource():
+                return _accept_change(tx, request, present(target), Action.UPDATE)
+            case DeleteResource():
+                return _accept_change(tx, request, present(target), Action.DELETE)
+            case other:
+                assert_never(other)
 
 
-def _target(tx: Transaction, owner: str, uid: str) -> Resource | None:
-    """The Resource to change; `None` when only a marker is left, for a replay may still name it.
-
-    Raises `not_found` for what this owner never had (HA-23).
-    """
-    found = find_resource(tx, owner, uid)
-    if found is None and not is_deleted(tx, owner, uid):
-        raise not_found("Resource")
-    return found
-
-
-def _present(target: Resource | None) -> Resource:
-    if target is None:
-        raise CallerError(ErrorCode.GONE, "the Resource was deleted")
-    return target
-
-
-def _replayed(tx: Transaction, request: Request) -> Operation | None:
-    kept = find_key(tx, request.owner, request.key)
-    if kept is None:
-        return None
-    if kept.fingerprint != request.fingerprint:
-        raise CallerError(ErrorCode.IDEMPOTENCY_CONFLICT, "the key was used for another request")
-    return find_operation(tx, kept.operation_id)
-
-
-def _check_turn(target: Resource, expected_generation: int) -> None:
-    """One unfinished mutation per uid (HA-37), and only from the generation that the caller has seen (HA-35)."""
-    if target.unfinished is not None:
-        raise CallerError(
-            ErrorCode.RESOURCE_BUSY,
-            "the Resource has an unfinished Operation",
-            operation_id=target.last_operation,
-        )
-    if target.generation != expected_generation:
-        raise CallerError(ErrorCode.GENERATION_CONFLICT, "the Resource is at another generation")
-    if target.generation >= LARGEST_INTEGER:
-        raise CallerError(ErrorCode.GENERATION_CONFLICT, "the Resource's generation is at its maximum")
-
-
-def _checked_references(form: Form[Any], view: SpaceView, spec: Any) -> list[tuple[str, str]]:
-    """Roles and uids; one and the same answer whatever is wrong with a target (HA-32)."""
-    references = form.references(spec)
-    for reference in references:
-        if not view.is_usable(reference):
-            raise dependency_conflict(f"{reference.where} refers to a Resource that cannot be used")
-    return [(reference.role, reference.uid) for reference in references]
+def _accept_change(tx: Transaction, request: Request, target: Resource, action: Action) -> NewOperation:
+    generation = target.generation + 1
+    spec = request.mutation.spec if isinstance(request.mutation, UpdateResource) else None
+    accept_change(tx, target.uid, generation, phase_for(action, Status.QUEUED), request.operation_id, spec)
+    return _new_operation(request, target.uid, target.space, action, generation)
 
 
 def _new_resource(request: Request, mutation: CreateResource) -> Resource:
     return Resource(
         uid=request.fresh_uid,
-        owner=request.owner,
+        owner=request.principal.id,
         form_url=mutation.form_url,
         space=mutation.space,
         name=mutation.name,
@@ -197,13 +136,16 @@ def _new_resource(request: Request, mutation: CreateResource) -> Resource:
     )
 
 
-def _new_operation(request: Request, uid: str, action: Action, generation: int) -> NewOperation:
+def _new_operation(request: Request, uid: str, space: str, action: Action, generation: int) -> NewOperation:
+    inputs = inputs_of(request.mutation)
     return NewOperation(
         id=request.operation_id,
-        owner=request.owner,
+        owner=request.principal.id,
         resource_uid=uid,
+        space=space,
         action=action,
         generation=generation,
         at_ms=request.at_ms,
         retain_until_ms=request.retain_until_ms,
+        input_names=None if inputs is None else inputs.names,
     )

@@ -5,14 +5,20 @@ Answers are for one principal; what belongs to another is answered like what doe
 
 import asyncio
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from host.engine.acceptance import AFTER_COMMIT, Acceptance, Accepted, Request
+from host.engine.authority import changeable_target, readable_operation, readable_resource
+from host.engine.checks import Checks
 from host.engine.cursors import Cursors
 from host.engine.executor import Executor
-from host.engine.limits import Limits
+from host.engine.keeping import Keeping
+from host.engine.limits import EVERYTHING, Capabilities, Limits
+from host.engine.replenishment import AFTER_REPLENISH, replenish
 from host.engine.requests import DeleteResource, Mutation, fingerprint
+from host.engine.vault import Vault
 from host.engine.waiters import Waiters
 from host.forms.registry import FormRegistry
 from host.model.errors import (
@@ -22,17 +28,21 @@ from host.model.errors import (
     HostError,
     RuntimeFault,
     dependency_conflict,
-    not_found,
 )
 from host.model.faults import FaultPoints
 from host.model.ids import Ids
-from host.model.records import Operation, Principal, Resource, ResourceFilter
+from host.model.operation_states import Status
+from host.model.private_inputs import PrivateInputs
+from host.model.private_keys import PrivateKeys
+from host.model.records import Operation, Principal, Resource, ResourceFilter, Right
 from host.model.time import Clock, RealTime
 from host.ports import Backend, BackendError
 from host.sqlite import Database, DatabaseBusy, Transaction
 from host.store.keys import keep_secret
 from host.store.operations import find_operation
-from host.store.resources import find_resource, is_deleted, list_resources
+from host.store.resources import find_resource, list_resources
+
+T = TypeVar("T")
 
 _CURSOR_SECRET = "cursor"  # noqa: S105 - the name of a row
 
@@ -51,6 +61,13 @@ class Support:
 
     is_supported: bool
     actions: tuple[str, ...]
+    takes_private_inputs: bool = False
+
+
+_NOT_SAID_BY_A_PREVIEW = frozenset(
+    {ErrorCode.INVALID_REQUEST, ErrorCode.NOT_FOUND, ErrorCode.GONE, ErrorCode.FORBIDDEN, ErrorCode.UNAUTHENTICATED}
+)
+"""Refusals that a preview gets like any other request (HA-70)."""
 
 
 class Engine:
@@ -65,10 +82,13 @@ class Engine:
         backend: Backend,
         faults: FaultPoints,
         limits: Limits,
+        capabilities: Capabilities,
         forms: FormRegistry,
+        vault: Vault,
         cursors: Cursors,
     ) -> None:
         self.limits = limits
+        self.capabilities = capabilities
         self._database = database
         self._clock = clock
         self._real_time = real_time
@@ -77,9 +97,12 @@ class Engine:
         self._faults = faults
         self._forms = forms
         self._cursors = cursors
+        self._vault = vault
         self._waiters = Waiters()
-        self._acceptance = Acceptance(forms, faults)
-        self._executor = Executor(database, clock, real_time, backend, forms, faults, limits, self._waiters)
+        self._checks = Checks(forms, capabilities, vault)
+        self._acceptance = Acceptance(self._checks, vault, faults)
+        self._executor = Executor(database, clock, real_time, backend, forms, faults, limits, vault, self._waiters)
+        self._keeping = Keeping(database, clock, limits)
         self._accepting: set[asyncio.Task[Operation]] = set()
 
     @classmethod
@@ -92,25 +115,37 @@ class Engine:
         backend: Backend,
         faults: FaultPoints,
         limits: Limits,
+        keys: PrivateKeys,
+        capabilities: Capabilities = EVERYTHING,
         forms: FormRegistry | None = None,
     ) -> "Engine":
         """`database` is open at `host.store.schema.MIGRATIONS`; its owner closes it after the engine."""
         fresh = secrets.token_bytes(32)
         secret = await database.write(lambda tx: keep_secret(tx, _CURSOR_SECRET, fresh))
         forms = forms or FormRegistry.built_in()
-        return cls(database, clock, real_time, ids, backend, faults, limits, forms, Cursors(secret))
+        vault, cursors = Vault(keys, limits.private_value_s), Cursors(secret, limits.cursor_window_s)
+        return cls(database, clock, real_time, ids, backend, faults, limits, capabilities, forms, vault, cursors)
 
     async def start(self) -> None:
         """Take up every unfinished Operation of an earlier host."""
         await self._executor.recover()
+        self._keeping.start()
 
     async def close(self) -> None:
+        await self._keeping.close()
         await asyncio.gather(*self._accepting, return_exceptions=True)
         await self._executor.close()
 
     def support(self, form_url: str) -> Support:
         form = self._forms.get(form_url)
-        return Support(False, ()) if form is None else Support(True, ("create", "read", "update", "delete"))
+        if form is None:
+            return Support(False, ())
+        takes_private_inputs = form.defines_private_inputs and self.capabilities.private_inputs
+        return Support(True, ("create", "read", "update", "delete"), takes_private_inputs)
+
+    async def sweep(self) -> None:
+        """Forget now what is past its retention (HA-54); it happens by itself as time goes on."""
+        await self._keeping.sweep()
 
     async def mutate(self, principal: Principal, key: str, mutation: Mutation) -> Operation:
         """Accept the mutation, or find the Operation that the key stands for. Raises `HostApiError`.
@@ -118,6 +153,32 @@ class Engine:
         An acceptance goes on when the caller leaves: its Operation is scheduled in any case.
         """
         task = asyncio.create_task(self._accept(principal, key, mutation))
+        self._accepting.add(task)
+        task.add_done_callback(self._accepting.discard)
+        return await asyncio.shield(task)
+
+    async def preview(self, principal: Principal, mutation: Mutation) -> HostApiError | None:
+        """What the mutation would be refused with; reads and leaves nothing behind (HA-70, HA-71).
+
+        Raises `HostApiError` for what no preview says: a target that is not there, missing authority.
+        """
+
+        def check(tx: Transaction) -> None:
+            target = changeable_target(tx, principal, mutation)
+            self._checks.plan(tx, principal, mutation, target, hindrance)
+
+        hindrance = await self._hindrance(principal, mutation)
+        try:
+            await self._database.read(check)
+        except CallerError as error:
+            if error.code in _NOT_SAID_BY_A_PREVIEW:
+                raise
+            return error
+        return None
+
+    async def replenish(self, principal: Principal, operation_id: str, inputs: PrivateInputs) -> Operation:
+        """Give an Operation the private inputs of its request again (HA-62). Raises `HostApiError`."""
+        task = asyncio.create_task(self._replenish(principal, operation_id, inputs))
         self._accepting.add(task)
         task.add_done_callback(self._accepting.discard)
         return await asyncio.shield(task)
@@ -138,40 +199,34 @@ class Engine:
 
     async def resource(self, principal: Principal, uid: str) -> Resource:
         """Raises `not_found`, or `gone` for one that this principal deleted (HA-33)."""
-
-        def look(tx: Transaction) -> tuple[Resource | None, bool]:
-            return find_resource(tx, principal.id, uid), is_deleted(tx, principal.id, uid)
-
-        found, was_deleted = await self._database.read(look)
-        if found is not None:
-            return found
-        if was_deleted:
-            raise CallerError(ErrorCode.GONE, "the Resource was deleted")
-        raise not_found("Resource")
+        return await self._database.read(lambda tx: readable_resource(tx, principal, uid))
 
     async def operation(self, principal: Principal, operation_id: str) -> Operation:
         """Raises `not_found` (HA-43)."""
-        found = await self._database.read(lambda tx: find_operation(tx, operation_id))
-        if found is None or found.owner != principal.id:
-            raise not_found("Operation")
-        return found
+        return await self._database.read(lambda tx: readable_operation(tx, principal, operation_id))
 
     async def resources(
         self, principal: Principal, where: ResourceFilter, limit: int | None, cursor: str | None
     ) -> Page:
         """One page of a walk in order of uid; `limit` is within bounds already (HA-34)."""
-        owner = principal.id
-        after = "" if cursor is None else self._cursors.read(owner, where, cursor)
+        owner, now = principal.id, self._clock.now_ms()
+        after = "" if cursor is None else self._cursors.read(owner, where, cursor, now)
         size = limit or self.limits.max_page_size
-        found = await self._database.read(lambda tx: list_resources(tx, owner, where, after, size + 1))
+
+        def look(tx: Transaction) -> list[Resource]:
+            """A walk per Space for a principal that may read only some; then the first of them all."""
+            parts = [list_resources(tx, owner, part, after, size + 1) for part in readable_parts(principal, where)]
+            return sorted((each for part in parts for each in part), key=lambda each: each.uid)
+
+        found = await self._database.read(look)
         items = found[:size]
         is_last = len(found) <= size
-        return Page(items, None if is_last else self._cursors.write(owner, where, items[-1].uid))
+        return Page(items, None if is_last else self._cursors.write(owner, where, items[-1].uid, now))
 
     async def _accept(self, principal: Principal, key: str, mutation: Mutation) -> Operation:
         now = self._clock.now_ms()
         request = Request(
-            owner=principal.id,
+            principal=principal,
             key=key,
             fingerprint=fingerprint(mutation),
             mutation=mutation,
@@ -181,7 +236,7 @@ class Engine:
             retain_until_ms=now + self.limits.replay_window_s * 1000,
             hindrance=await self._hindrance(principal, mutation),
         )
-        accepted = await self._commit(request)
+        accepted: Accepted = await self._commit(lambda tx: self._acceptance.accept(tx, request))
         try:
             if not accepted.is_replay:
                 self._faults.reach(AFTER_COMMIT)
@@ -190,9 +245,17 @@ class Engine:
                 self._executor.schedule(accepted.operation.id)
         return accepted.operation
 
-    async def _commit(self, request: Request) -> Accepted:
+    async def _replenish(self, principal: Principal, operation_id: str, inputs: PrivateInputs) -> Operation:
+        now = self._clock.now_ms()
+        operation = await self._commit(lambda tx: replenish(tx, principal, operation_id, inputs, self._vault, now))
+        if operation.status is Status.QUEUED:
+            self._faults.reach(AFTER_REPLENISH)
+            self._executor.schedule(operation.id)
+        return operation
+
+    async def _commit(self, work: Callable[[Transaction], T]) -> T:
         try:
-            return await self._database.write(lambda tx: self._acceptance.accept(tx, request))
+            return await self._database.write(work)
         except DatabaseBusy as error:
             raise HostError(
                 ErrorCode.TEMPORARILY_UNAVAILABLE, "the control database is busy", log=str(error)
@@ -216,3 +279,13 @@ class Engine:
         found = await self._database.read(lambda tx: find_operation(tx, operation_id))
         assert found is not None, "an accepted Operation is kept"
         return found
+
+
+def readable_parts(principal: Principal, where: ResourceFilter) -> list[ResourceFilter]:
+    """The filters of the walks that together show what the principal may read of `where` (HA-23)."""
+    if Right.READ not in principal.rights:
+        return []
+    if principal.spaces is None:
+        return [where]
+    wanted = principal.spaces if where.space is None else principal.spaces & {where.space}
+    return [replace(where, space=space) for space in sorted(wanted)]

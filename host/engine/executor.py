@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import assert_never
 
 from host.engine.limits import Limits
-from host.engine.settlement import affected_by, settle_failure, settle_success
-from host.engine.taking import Decided, Taken, Waiting, take_up
+from host.engine.settlement import affected_by, settle_failure, settle_success, settle_without_inputs
+from host.engine.taking import Asked, Decided, Taken, Taking, Waiting, take_up
+from host.engine.vault import Vault
 from host.engine.waiters import Waiters
 from host.forms.form import ApplyFailed, Outcome
 from host.forms.registry import FormRegistry
@@ -23,7 +24,7 @@ from host.model.json import JsonObject
 from host.model.operation_states import Action, Effect, Status
 from host.model.records import Failure
 from host.model.time import Clock, RealTime
-from host.ports import ArtifactRefused, Backend, BackendError, BackendUnavailable, CodeRejected
+from host.ports import ArtifactRefused, Backend, BackendError, BackendUnavailable, CodeRejected, SecretsMissing
 from host.sqlite import Database, DatabaseError, Transaction
 from host.store.operations import LeaseLost, lose_track, unfinished_operations
 
@@ -55,6 +56,7 @@ class Executor:
         forms: FormRegistry,
         faults: FaultPoints,
         limits: Limits,
+        vault: Vault,
         waiters: Waiters,
     ) -> None:
         self._database = database
@@ -64,9 +66,12 @@ class Executor:
         self._forms = forms
         self._faults = faults
         self._limits = limits
+        self._vault = vault
         self._waiters = waiters
         self._slots = asyncio.Semaphore(limits.running_operations)
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        self._is_closing = False
 
     async def recover(self) -> None:
         """Take up every unfinished Operation: what ran when the last host died reconciles first."""
@@ -85,19 +90,29 @@ class Executor:
             self.schedule(operation_id)
 
     def schedule(self, operation_id: str) -> None:
-        """Carry the Operation out in the background; a second call for a running one does nothing."""
+        """Carry the Operation out in the background; called for a running one, it looks again afterwards."""
         if operation_id in self._tasks:
+            self._again.add(operation_id)
             return
         task = asyncio.create_task(self._carry_out(operation_id), name=f"operation {operation_id}")
         self._tasks[operation_id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(operation_id, None))
+        task.add_done_callback(lambda ended: self._ended(operation_id, ended))
 
     async def close(self) -> None:
         """Stop at once; what is unfinished is taken up by the next host."""
+        self._is_closing = True
         tasks = tuple(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, operation_id: str, task: asyncio.Task[None]) -> None:
+        """Inputs may have come between the Operation's last write and this moment."""
+        del self._tasks[operation_id]
+        if operation_id in self._again:
+            self._again.discard(operation_id)
+            if not self._is_closing and not task.cancelled():
+                self.schedule(operation_id)
 
     async def _carry_out(self, operation_id: str) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -124,7 +139,7 @@ class Executor:
             _log.exception("operation %s cannot be taken up", operation_id)
             return _Step.UNKNOWN
         match taking:
-            case Decided():
+            case Decided() | Asked():
                 return _Step.SETTLED
             case Waiting():
                 return _Step.WAITING
@@ -144,9 +159,9 @@ class Executor:
             return await self._lose_track(taken, error)
         return _Step.SETTLED
 
-    def _taking(self, operation_id: str) -> Callable[[Transaction], Taken | Waiting | Decided]:
+    def _taking(self, operation_id: str) -> Callable[[Transaction], Taking]:
         now = self._clock.now_ms()
-        return lambda tx: take_up(tx, operation_id, self._forms, now, self._faults.reach)
+        return lambda tx: take_up(tx, operation_id, self._forms, self._vault, now, self._faults.reach)
 
     async def _work_and_settle(self, taken: Taken) -> None:
         try:
@@ -154,16 +169,16 @@ class Executor:
         except ApplyFailed as failed:
             await self._settle_failure(taken, failed)
             return
+        except SecretsMissing as missing:
+            await self._settle_without_inputs(taken, str(missing))
+            return
         observations = await self._observe_affected(taken)
         self._faults.reach(AFTER_BACKEND)
-        now = self._clock.now_ms()
-        retain_until = now + self._limits.replay_window_s * 1000
-        await self._database.write(
-            lambda tx: settle_success(tx, taken, outcome, observations, self._forms, now, retain_until)
-        )
+        now, until = self._retention()
+        await self._database.write(lambda tx: settle_success(tx, taken, outcome, observations, self._forms, now, until))
 
     async def _work(self, taken: Taken) -> Outcome:
-        """Raises `ApplyFailed` when the end is known, `BackendUnavailable` when it is not."""
+        """Raises `ApplyFailed` or `SecretsMissing` when the end is known, `BackendUnavailable` when it is not."""
         if taken.verdict is not None:
             raise taken.verdict
         try:
@@ -171,15 +186,23 @@ class Executor:
                 await taken.form.retire(taken.task, self._backend)
                 return Outcome()
             return await taken.form.apply(taken.task, self._backend)
-        except BackendUnavailable:
+        except (BackendUnavailable, SecretsMissing):
             raise
         except BackendError as error:
             raise ApplyFailed(_failure_code(error), str(error), Effect.PARTIAL) from error
 
     async def _settle_failure(self, taken: Taken, failed: ApplyFailed) -> None:
+        now, until = self._retention()
+        await self._database.write(lambda tx: settle_failure(tx, taken, failed, now, until))
+
+    async def _settle_without_inputs(self, taken: Taken, missing: str) -> None:
+        now, until = self._retention()
+        await self._database.write(lambda tx: settle_without_inputs(tx, taken, self._vault, missing, now, until))
+
+    def _retention(self) -> tuple[int, int]:
+        """Now, and until when an Operation that ends now is kept (HA-54)."""
         now = self._clock.now_ms()
-        retain_until = now + self._limits.replay_window_s * 1000
-        await self._database.write(lambda tx: settle_failure(tx, taken, failed, now, retain_until))
+        return now, now + self._limits.replay_window_s * 1000
 
     async def _observe_affected(self, taken: Taken) -> dict[str, JsonObject]:
         """One that cannot be asked now keeps its old observation and its old time."""

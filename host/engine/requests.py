@@ -6,17 +6,19 @@ from typing import TypeAlias
 from host.model.digest import sha256_hex
 from host.model.json import JsonObject, JsonValue, canonical_text
 from host.model.operation_states import Action
+from host.model.private_inputs import PrivateInputs
 
 
 @dataclass(frozen=True, slots=True)
 class CreateResource:
-    """HA-32. `body` is the whole envelope, for the comparison of requests."""
+    """HA-32. `body` is the envelope for the comparison of requests, without any private value."""
 
     form_url: str
     space: str
     name: str
     spec: JsonObject
     body: JsonObject
+    inputs: PrivateInputs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class UpdateResource:
     expected_generation: int
     spec: JsonObject
     body: JsonObject
+    inputs: PrivateInputs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +43,26 @@ class DeleteResource:
 Mutation: TypeAlias = CreateResource | UpdateResource | DeleteResource
 
 
+def inputs_of(mutation: Mutation) -> PrivateInputs | None:
+    """The private inputs; `None` when the request has none, which is not the same as an empty map (HA-60)."""
+    return None if isinstance(mutation, DeleteResource) else mutation.inputs
+
+
 def fingerprint(mutation: Mutation) -> str:
-    """Equal for requests that HA-51 calls equal: action and uid stand for method and path."""
+    """Equal for requests that HA-51 calls equal but for private values: action and uid stand for method and path.
+
+    Of private inputs only the names take part; their values are compared through the host key (HA-61).
+    """
     match mutation:
         case CreateResource():
-            value: JsonValue = [Action.CREATE, mutation.body]
+            value: JsonValue = [Action.CREATE, mutation.body, *_names(mutation.inputs)]
         case UpdateResource():
-            value = [Action.UPDATE, mutation.uid, mutation.expected_generation, mutation.body]
+            generation = mutation.expected_generation
+            value = [Action.UPDATE, mutation.uid, generation, mutation.body, *_names(mutation.inputs)]
         case DeleteResource():
             value = [Action.DELETE, mutation.uid, mutation.expected_generation]
     return sha256_hex(canonical_text(value).encode("utf-8"))
+
+
+def _names(inputs: PrivateInputs | None) -> list[JsonValue]:
+    return [] if inputs is None else [list(inputs.names)]

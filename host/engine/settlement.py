@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 
-from host.engine.taking import Taken
+from host.engine.taking import Taken, inputs_lost
+from host.engine.vault import Vault, forget_resource, forget_value
 from host.engine.view import SpaceView
 from host.forms.form import ApplyFailed, Outcome
 from host.forms.registry import FormRegistry
+from host.model.errors import FailureCode
 from host.model.json import JsonObject
-from host.model.operation_states import Action, Phase, Status, phase_for
+from host.model.operation_states import Action, Effect, Phase, Status, phase_for
+from host.model.private_inputs import InputReason
 from host.model.records import Failure, Operation, Resource
 from host.sqlite import Transaction
-from host.store.operations import fail, retain, succeed
+from host.store.operations import ask_input, fail, retain, succeed
 from host.store.resources import (
     Verified,
     delete_resource,
@@ -34,10 +37,12 @@ def settle_success(
     """`observations` are the backend's fresh parts for the Resources that this one affects. Raises `LeaseLost`."""
     operation = succeed(tx, taken.operation, at_ms)
     retain(tx, operation.id, retain_until_ms)
+    forget_value(tx, operation.id)
     resource = _resource(tx, operation)
     view = SpaceView(tx, resource.owner, resource.space)
     affected = [each.uid for each in taken.form.affected(view, resource)]
     if operation.action is Action.DELETE:
+        forget_resource(tx, resource.uid)
         delete_resource(tx, resource.uid, at_ms)
     else:
         _store_outcome(tx, taken, resource, operation, outcome, at_ms)
@@ -52,8 +57,25 @@ def settle_failure(tx: Transaction, taken: Taken, failed: ApplyFailed, at_ms: in
     failure = Failure(failed.code, failed.message)
     operation = fail(tx, taken.operation, failed.effect, failure, at_ms)
     retain(tx, operation.id, retain_until_ms)
+    forget_value(tx, operation.id)
     store_failed(tx, operation.resource_uid, phase_for(operation.action, operation.status), failed.facts)
     return operation
+
+
+def settle_without_inputs(
+    tx: Transaction, taken: Taken, vault: Vault, missing: str, at_ms: int, retain_until_ms: int
+) -> Operation:
+    """The runtime lacks the secrets and was given none: nothing was changed, so ask for them again, or fail.
+
+    `missing` says so for a request that brought none. Raises `LeaseLost`.
+    """
+    lost = vault.read(tx, taken.operation, at_ms)
+    if not isinstance(lost, InputReason):
+        failed = ApplyFailed(FailureCode.PRIVATE_INPUTS_LOST, missing, Effect.NONE)
+        return settle_failure(tx, taken, failed, at_ms, retain_until_ms)
+    if vault.can_compare(tx, taken.operation.id):
+        return ask_input(tx, taken.operation, lost, at_ms)
+    return settle_failure(tx, taken, inputs_lost(), at_ms, retain_until_ms)
 
 
 def _resource(tx: Transaction, operation: Operation) -> Resource:

@@ -4,14 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from host.engine.vault import Vault
 from host.engine.view import SpaceView
 from host.forms.form import ApplyFailed, Form, Task
 from host.forms.registry import FormRegistry
 from host.model.errors import FailureCode
 from host.model.operation_states import Action, Effect, Status
+from host.model.private_inputs import InputReason, PrivateInputs
 from host.model.records import Operation, Resource
 from host.sqlite import Transaction
-from host.store.operations import find_operation, take
+from host.store.operations import ask_input, find_operation, take
 from host.store.resources import find_resource, has_earlier_unfinished
 
 
@@ -35,11 +37,16 @@ class Decided:
     """There is nothing left to do."""
 
 
-Taking: TypeAlias = Taken | Waiting | Decided
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The private inputs are not at hand and nothing was sent: the Operation waits for them (HA-63)."""
+
+
+Taking: TypeAlias = Taken | Waiting | Decided | Asked
 
 
 def take_up(
-    tx: Transaction, operation_id: str, forms: FormRegistry, at_ms: int, reach: Callable[[str], None]
+    tx: Transaction, operation_id: str, forms: FormRegistry, vault: Vault, at_ms: int, reach: Callable[[str], None]
 ) -> Taking:
     """Queued or reconciling becomes running, under a lease that a settlement has to name."""
     operation = find_operation(tx, operation_id)
@@ -54,10 +61,24 @@ def take_up(
     related = {reference.uid: view.resource(reference.uid) for reference in form.references(spec)}
     if operation.action is not Action.DELETE and has_earlier_unfinished(tx, tuple(related), operation.ord):
         return Waiting()
+    verdict = _verdict(form, view, operation, resource, spec, related)
+    inputs = vault.read(tx, operation, at_ms)
+    if isinstance(inputs, InputReason):
+        if operation.status is Status.QUEUED and verdict is None:
+            if vault.can_compare(tx, operation.id):
+                ask_input(tx, operation, inputs, at_ms)
+                return Asked()
+            verdict = inputs_lost()
+        inputs = None
     taken = take(tx, operation, at_ms)
     present = {uid: found for uid, found in related.items() if found is not None}
-    task = _task(resource, taken, spec, present, reach)
-    return Taken(taken, form, task, _verdict(form, view, taken, resource, spec, related))
+    return Taken(taken, form, _task(resource, taken, spec, present, inputs, reach), verdict)
+
+
+def inputs_lost() -> ApplyFailed:
+    """Neither the values nor what would compare new ones are left, and nothing was sent (HA-65)."""
+    message = "the private inputs are lost and cannot be compared with new ones"
+    return ApplyFailed(FailureCode.PRIVATE_INPUTS_LOST, message, Effect.NONE)
 
 
 def _task(
@@ -65,6 +86,7 @@ def _task(
     operation: Operation,
     spec: Any,
     related: Mapping[str, Resource],
+    inputs: PrivateInputs | None,
     reach: Callable[[str], None],
 ) -> Task[Any]:
     return Task(
@@ -75,6 +97,7 @@ def _task(
         spec=spec,
         facts=resource.facts,
         related=related,
+        inputs=inputs,
         reach=reach,
     )
 

@@ -11,6 +11,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 from host.model.errors import FailureCode, dependency_conflict, invalid_spec
 from host.model.json import JsonObject, JsonValue
 from host.model.operation_states import Action, Effect
+from host.model.private_inputs import PrivateInputs
 from host.model.records import Resource
 from host.ports import Backend
 
@@ -55,7 +56,8 @@ class ApplyFailed(Exception):
 class Task(Generic[S]):
     """One Operation's work: all rows it needs, read in the transaction that took it up.
 
-    `related` holds every Resource that the spec refers to, by uid. `reach` passes a fault point.
+    `related` holds every Resource that the spec refers to, by uid. `inputs` are the request's private inputs, `None`
+    when it had none or they are not at hand. `reach` passes a fault point.
     """
 
     owner: str
@@ -65,6 +67,7 @@ class Task(Generic[S]):
     spec: S
     facts: JsonObject
     related: Mapping[str, Resource]
+    inputs: PrivateInputs | None
     reach: Callable[[str], None]
 
 
@@ -93,6 +96,13 @@ class Form(ABC, Generic[S]):
 
     def check_offered(self, spec: S) -> None:
         """Refuse a right spec that asks for what this host cannot do (HA-28). Raises `CallerError`."""
+
+    def check_private_inputs(self, spec: S, inputs: PrivateInputs | None, is_new: bool) -> None:
+        """Refuse wrong names or values, for a Form that defines private inputs. Raises `CallerError` (HA-60)."""
+
+    def needs_private_inputs(self, spec: S) -> bool:
+        """Whether this spec cannot be without private inputs."""
+        return False
 
     def check_create(self, view: StateView, spec: S) -> None:
         """Refuse before effects what the rows forbid; usable references are checked already. Raises `CallerError`."""

@@ -1,15 +1,17 @@
 """WorkerVersion 0.5.0: an immutable snapshot of code, environment and bindings (WV-01 to WV-18)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from host.forms import urls
 from host.forms.form import ApplyFailed, Form, Outcome, Reference, Task
 from host.forms.version_spec import BINDING_FORMS, WorkerVersionSpec, parse_version_spec
 from host.forms.worker_bundle import graph_of
-from host.model.errors import CallerError, ErrorCode, FailureCode, dependency_conflict
+from host.model.errors import FailureCode, dependency_conflict, invalid_spec
 from host.model.faults import register
 from host.model.json import JsonValue
 from host.model.operation_states import Effect
+from host.model.private_inputs import PrivateInputs
 from host.model.records import Resource
 from host.ports import Backend, BindingRecord, CodeRejected, CodeReport, VersionRecord
 
@@ -38,15 +40,23 @@ class WorkerVersion(Form[WorkerVersionSpec]):
         return tuple(found)
 
     def check_offered(self, spec: WorkerVersionSpec) -> None:
-        if spec.sensitive_names:
-            raise CallerError(
-                ErrorCode.CAPABILITY_REQUIRED, "spec.requiredSensitiveVars needs private inputs, which this host lacks"
-            )
         for binding in spec.bindings:
             if binding.kind not in _BUILT_KINDS:
                 raise dependency_conflict(f"spec.{binding.kind}: this host has not built this kind of binding yet")
         if spec.assets is not None:
             raise dependency_conflict("spec.assets: this host has not built asset serving yet")
+
+    def needs_private_inputs(self, spec: WorkerVersionSpec) -> bool:
+        return bool(spec.sensitive_names)
+
+    def check_private_inputs(self, spec: WorkerVersionSpec, inputs: PrivateInputs | None, is_new: bool) -> None:
+        """Exactly the sensitive names, each with a non-empty string; an update may leave all of them out (WV-07)."""
+        if inputs is None and (not is_new or not spec.sensitive_names):
+            return
+        if inputs is None or inputs.names != spec.sensitive_names:
+            raise invalid_spec("privateInputs does not have exactly the names of spec.requiredSensitiveVars")
+        if not all(inputs.values.values()):
+            raise invalid_spec("privateInputs has an empty value")
 
     async def hindrance(self, resource: Resource, backend: Backend) -> str | None:
         """A running invocation holds its Version; a parked Workflow instance does not (WV-09)."""
@@ -102,4 +112,12 @@ def _record(task: Task[WorkerVersionSpec], report: CodeReport) -> VersionRecord:
         ),
         handlers=report.handlers,
         classes=report.classes,
+        secrets=_secrets(task),
     )
+
+
+def _secrets(task: Task[WorkerVersionSpec]) -> Mapping[str, str] | None:
+    """`None` when the names are declared and the values are not at hand: the runtime's own are kept (WV-07)."""
+    if not task.spec.sensitive_names:
+        return {}
+    return None if task.inputs is None else task.inputs.values

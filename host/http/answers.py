@@ -23,6 +23,11 @@ def json_response(
     return Response(text_of(document).encode("utf-8"), status, all_headers, media_type)
 
 
+def text_response(text: str) -> Response:
+    """A page for people."""
+    return Response(text.encode("utf-8"), 200, {"cache-control": "no-store"}, "text/plain; charset=utf-8")
+
+
 def problem(error: HostApiError, allowed: Sequence[str], schemes: Sequence[str], http_version: str) -> Response:
     """A problem document; `allowed` are the path's methods, `schemes` those of authentication."""
     status = STATUS_OF[error.code]

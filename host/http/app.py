@@ -11,11 +11,20 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from host.engine.engine import Engine
+from host.engine.limits import Capabilities
 from host.engine.requests import DeleteResource, Mutation
 from host.http import documents, pages
-from host.http.answers import RETRY_AFTER_S, json_response, problem
+from host.http.answers import RETRY_AFTER_S, json_response, problem, text_response
 from host.http.authentication import Authenticator, NoAuthentication
-from host.http.envelopes import read_create, read_filter, read_form_url, read_limit, read_update
+from host.http.envelopes import (
+    read_create,
+    read_filter,
+    read_form_url,
+    read_limit,
+    read_preview,
+    read_replenishment,
+    read_update,
+)
 from host.http.reading import (
     check_host,
     check_no_body,
@@ -28,11 +37,6 @@ from host.http.routes import METHODS, OPEN_ROUTES, Route, Target, find_route
 from host.model.errors import CallerError, ErrorCode, HostApiError, HostError, not_found
 from host.model.records import Operation, Principal
 
-_UNAVAILABLE: Mapping[Route, str] = {
-    Route.OFFERINGS: "offerings",
-    Route.PREVIEWS: "previews",
-    Route.PRIVATE_INPUTS: "private inputs",
-}
 _log = logging.getLogger(__name__)
 
 
@@ -78,7 +82,10 @@ class HostApi:
             (Route.RESOURCE, "PUT"): self._update,
             (Route.RESOURCE, "DELETE"): self._delete,
             (Route.OPERATION, "GET"): self._operation,
+            (Route.PREVIEWS, "POST"): self._preview,
+            (Route.PRIVATE_INPUTS, "PUT"): self._replenish,
         }
+        self._missing = _not_offered(engine.capabilities)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -122,19 +129,21 @@ class HostApi:
         method = call.request.method
         if method not in allowed:
             raise CallerError(ErrorCode.METHOD_NOT_ALLOWED, "this path does not take the method")
-        if call.target.route in _UNAVAILABLE:
-            what = _UNAVAILABLE[call.target.route]
+        if call.target.route in self._missing:
+            what = self._missing[call.target.route]
             raise CallerError(ErrorCode.CAPABILITY_UNAVAILABLE, f"this host does not offer {what}")
         return await self._handlers[call.target.route, method](call)
 
     async def _discover(self, call: _Call) -> Response:
         read_query(_raw_query(call.request))
         schemes = self._settings.authenticator.schemes
-        return json_response(documents.discovery(self._settings.origin(), schemes, self._engine.limits))
+        origin, engine = self._settings.origin(), self._engine
+        return json_response(documents.discovery(origin, schemes, engine.limits, engine.capabilities))
 
     async def _document(self, call: _Call) -> Response:
         is_first = call.target.route is Route.DOCUMENTATION
-        return Response(pages.DOCUMENTATION if is_first else pages.AUTHENTICATION, media_type="text/plain")
+        read_query(_raw_query(call.request))
+        return text_response(pages.DOCUMENTATION if is_first else pages.AUTHENTICATION)
 
     async def _support(self, call: _Call) -> Response:
         form_url = read_form_url(read_query(_raw_query(call.request), ("form",)))
@@ -153,6 +162,23 @@ class HostApi:
     async def _operation(self, call: _Call) -> Response:
         read_query(_raw_query(call.request))
         return json_response(documents.operation(await self._engine.operation(call.principal, call.target.identifier)))
+
+    async def _preview(self, call: _Call) -> Response:
+        read_query(_raw_query(call.request))
+        body = await read_object(call.request, self._engine.limits.max_request_bytes)
+        try:
+            mutation = read_preview(body)
+        except CallerError as error:
+            if error.code is not ErrorCode.CAPABILITY_REQUIRED:
+                raise
+            return json_response(documents.preview(error))
+        return json_response(documents.preview(await self._engine.preview(call.principal, mutation)))
+
+    async def _replenish(self, call: _Call) -> Response:
+        read_query(_raw_query(call.request))
+        inputs = read_replenishment(await read_object(call.request, self._engine.limits.max_request_bytes))
+        found = await self._engine.replenish(call.principal, call.target.identifier, inputs)
+        return json_response(documents.operation(found))
 
     async def _create(self, call: _Call) -> Response:
         key = self._mutation_key(call)
@@ -184,6 +210,16 @@ class HostApi:
             return json_response(documents.operation(operation), headers=headers)
         headers["retry-after"] = RETRY_AFTER_S
         return json_response(documents.operation(operation), status=202, headers=headers)
+
+
+def _not_offered(offered: Capabilities) -> Mapping[Route, str]:
+    """Routes of capabilities that the host does not have, and what these are called (HA-25, HA-26)."""
+    missing = {Route.OFFERINGS: "offerings"}
+    if not offered.previews:
+        missing[Route.PREVIEWS] = "previews"
+    if not offered.private_inputs:
+        missing[Route.PRIVATE_INPUTS] = "private inputs"
+    return missing
 
 
 async def _unless_left(request: Request, wait: Awaitable[Operation]) -> Operation:

@@ -3,21 +3,22 @@
 from collections.abc import Sequence
 
 from host.engine.engine import Page, Support
-from host.engine.limits import Limits
+from host.engine.limits import Capabilities, Limits
 from host.http.routes import AUTHENTICATION_PATH, DOCUMENTATION_PATH, ROOT
+from host.model.errors import HostApiError
 from host.model.json import JsonObject
 from host.model.records import Operation, Resource
 from host.model.time import timestamp
 
 
-def discovery(origin: str, schemes: Sequence[str], limits: Limits) -> JsonObject:
+def discovery(origin: str, schemes: Sequence[str], limits: Limits, offered: Capabilities) -> JsonObject:
     """Connection data only (HA-20); `origin` is `https://host[:port]`."""
     return {
         "api": "forms.takoform.com/v2",
         "baseUrl": base_url(origin),
         "documentation": origin + DOCUMENTATION_PATH,
         "authentication": {"schemes": list(schemes), "documentation": origin + AUTHENTICATION_PATH},
-        "capabilities": {"offerings": False, "previews": False, "privateInputs": False},
+        "capabilities": {"offerings": False, "previews": offered.previews, "privateInputs": offered.private_inputs},
         "limits": {
             "maxRequestBytes": limits.max_request_bytes,
             "maxPageSize": limits.max_page_size,
@@ -39,7 +40,7 @@ def support(form_url: str, found: Support) -> JsonObject:
         "form": form_url,
         "supported": found.is_supported,
         "operations": list(found.actions),
-        "privateInputs": False,
+        "privateInputs": found.takes_private_inputs,
     }
 
 
@@ -64,6 +65,12 @@ def page(found: Page) -> JsonObject:
     return {"items": [resource(item) for item in found.items], "nextCursor": found.next_cursor}
 
 
+def preview(refusal: HostApiError | None) -> JsonObject:
+    if refusal is None:
+        return {"valid": True, "errors": []}
+    return {"valid": False, "errors": [{"code": refusal.code, "message": refusal.detail}]}
+
+
 def operation(found: Operation) -> JsonObject:
     document: JsonObject = {
         "id": found.id,
@@ -78,4 +85,7 @@ def operation(found: Operation) -> JsonObject:
     }
     if found.failure is not None:
         document["error"] = {"code": found.failure.code, "message": found.failure.message}
+    if found.input_required is not None:
+        required = found.input_required
+        document["inputRequired"] = {"names": list(required.names), "reason": required.reason}
     return document

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 
-from host.engine.requests import CreateResource, UpdateResource
-from host.model.errors import CallerError, ErrorCode, invalid_request
+from host.engine.requests import CreateResource, DeleteResource, Mutation, UpdateResource
+from host.model.errors import capability_required, invalid_request
 from host.model.ids import is_identifier
 from host.model.json import JsonObject
-from host.model.records import ResourceFilter
+from host.model.operation_states import Action
+from host.model.private_inputs import PrivateInputs
+from host.model.records import LARGEST_INTEGER, ResourceFilter
 from host.model.urls import is_https_url
 
 _CREATE = frozenset({"form", "space", "name", "spec"})
@@ -21,18 +23,40 @@ def read_create(body: JsonObject) -> CreateResource:
         raise invalid_request("form is not a Form URL")
     space, name = _identifier(body, "space"), _identifier(body, "name")
     spec = _object(body, "spec")
-    _check_private_inputs(body)
+    inputs = _private_inputs(body)
     if "offering" in body:
-        raise CallerError(ErrorCode.CAPABILITY_REQUIRED, "this host has no offerings")
-    return CreateResource(form_url, space, name, spec, body)
+        raise capability_required("this host has no offerings")
+    return CreateResource(form_url, space, name, spec, _without_values(body), inputs)
 
 
 def read_update(uid: str, expected_generation: int, body: JsonObject) -> UpdateResource:
     """HA-35."""
     _check_members(body, _UPDATE, optional=frozenset({"privateInputs"}))
     spec = _object(body, "spec")
-    _check_private_inputs(body)
-    return UpdateResource(uid, expected_generation, spec, body)
+    return UpdateResource(uid, expected_generation, spec, _without_values(body), _private_inputs(body))
+
+
+def read_replenishment(body: JsonObject) -> PrivateInputs:
+    """HA-62."""
+    _check_members(body, frozenset({"privateInputs"}), optional=frozenset())
+    inputs = _private_inputs(body)
+    assert inputs is not None, "the member is there"
+    return inputs
+
+
+def read_preview(body: JsonObject) -> Mutation:
+    """HA-70: the mutation that is previewed."""
+    action = body.get("action")
+    if action == Action.CREATE:
+        _check_members(body, frozenset({"action", "input"}), optional=frozenset())
+        return read_create(_object(body, "input"))
+    if action == Action.UPDATE:
+        _check_members(body, frozenset({"action", "uid", "expectedGeneration", "input"}), optional=frozenset())
+        return read_update(_identifier(body, "uid"), _counter(body, "expectedGeneration"), _object(body, "input"))
+    if action == Action.DELETE:
+        _check_members(body, frozenset({"action", "uid", "expectedGeneration"}), optional=frozenset())
+        return DeleteResource(_identifier(body, "uid"), _counter(body, "expectedGeneration"))
+    raise invalid_request("action is none of create, update, delete")
 
 
 def read_form_url(query: Mapping[str, str]) -> str:
@@ -92,11 +116,26 @@ def _object(body: JsonObject, name: str) -> JsonObject:
     return value
 
 
-def _check_private_inputs(body: JsonObject) -> None:
-    """Their presence alone, even empty, needs the capability (HA-60)."""
+def _counter(body: JsonObject, name: str) -> int:
+    value = body[name]
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_INTEGER:
+        raise invalid_request(f"{name} is not an integer from 0 to {LARGEST_INTEGER}")
+    return value
+
+
+def _private_inputs(body: JsonObject) -> PrivateInputs | None:
+    """`None` when the member is absent, which is not an empty map (HA-60)."""
     if "privateInputs" not in body:
-        return
+        return None
     value = body["privateInputs"]
-    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+    if not isinstance(value, dict):
         raise invalid_request("privateInputs is not a map of names to strings")
-    raise CallerError(ErrorCode.CAPABILITY_REQUIRED, "this host takes no private inputs")
+    values = {name: each for name, each in value.items() if isinstance(each, str)}
+    if len(values) != len(value):
+        raise invalid_request("privateInputs is not a map of names to strings")
+    return PrivateInputs(values)
+
+
+def _without_values(body: JsonObject) -> JsonObject:
+    """What of an envelope may be kept and compared in the open (HA-61)."""
+    return {name: value for name, value in body.items() if name != "privateInputs"}

@@ -77,6 +77,24 @@ def not_found(what: str) -> CallerError:
     return CallerError(ErrorCode.NOT_FOUND, f"there is no such {what}")
 
 
+def gone(what: str) -> CallerError:
+    return CallerError(ErrorCode.GONE, f"the {what} was deleted")
+
+
+def forbidden(detail: str) -> CallerError:
+    return CallerError(ErrorCode.FORBIDDEN, detail)
+
+
+def capability_required(detail: str) -> CallerError:
+    return CallerError(ErrorCode.CAPABILITY_REQUIRED, detail)
+
+
+def private_inputs_unverifiable(operation_id: str) -> CallerError:
+    """The material to compare is lost (HA-65)."""
+    detail = "the host cannot compare the private inputs with the original ones"
+    return CallerError(ErrorCode.PRIVATE_INPUTS_UNVERIFIABLE, detail, operation_id=operation_id)
+
+
 def dependency_conflict(detail: str) -> CallerError:
     return CallerError(ErrorCode.DEPENDENCY_CONFLICT, detail)
 
@@ -88,6 +106,7 @@ class FailureCode(StrEnum):
     MANIFEST_INVALID = "manifest_invalid"
     CODE_REJECTED = "code_rejected"
     DEPENDENCY_UNFIT = "dependency_unfit"
+    PRIVATE_INPUTS_LOST = "private_inputs_lost"
     BACKEND_FAILED = "backend_failed"
     BACKEND_UNAVAILABLE = "backend_unavailable"
     INTERNAL_ERROR = "internal_error"

@@ -4,17 +4,19 @@ Every status write goes through the table of HA-42 and names the status and epoc
 statement, so that a stale lease changes nothing.
 """
 
+import json
 from dataclasses import dataclass
 from typing import cast
 
 from host.model.errors import FailureCode
 from host.model.operation_states import Action, Effect, Event, Status, after, check_effect
+from host.model.private_inputs import InputReason, InputRequired
 from host.model.records import Failure, Operation
 from host.sqlite import Transaction, Value
 
 _COLUMNS = (
     "ord, id, owner, resource_uid, action, generation, status, effect, failure_code, failure_message,"
-    " created_at_ms, updated_at_ms, retain_until_ms, epoch"
+    " created_at_ms, updated_at_ms, retain_until_ms, epoch, space, input_names, input_reason"
 )
 _UNFINISHED = "status NOT IN ('succeeded', 'failed')"
 
@@ -26,17 +28,19 @@ class NewOperation:
     id: str
     owner: str
     resource_uid: str
+    space: str
     action: Action
     generation: int
     at_ms: int
     retain_until_ms: int
+    input_names: tuple[str, ...] | None = None
 
 
 def insert_operation(tx: Transaction, new: NewOperation) -> Operation:
     rows = tx.execute(
         "INSERT INTO operations (id, owner, resource_uid, action, generation, status, effect,"
-        " created_at_ms, updated_at_ms, retain_until_ms, epoch)"
-        f" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) RETURNING {_COLUMNS}",
+        " created_at_ms, updated_at_ms, retain_until_ms, epoch, space, input_names)"
+        f" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?) RETURNING {_COLUMNS}",
         (
             new.id,
             new.owner,
@@ -48,6 +52,8 @@ def insert_operation(tx: Transaction, new: NewOperation) -> Operation:
             new.at_ms,
             new.at_ms,
             new.retain_until_ms,
+            new.space,
+            None if new.input_names is None else json.dumps(new.input_names),
         ),
     )
     return _operation(rows[0])
@@ -73,6 +79,18 @@ def take(tx: Transaction, operation: Operation, at_ms: int) -> Operation:
 def lose_track(tx: Transaction, operation: Operation, failure: Failure | None, at_ms: int) -> Operation:
     """The result of what may have been sent is not known."""
     return _advance(tx, operation, Event.LOSE_TRACK, Effect.UNKNOWN, failure, at_ms)
+
+
+def ask_input(tx: Transaction, operation: Operation, reason: InputReason, at_ms: int) -> Operation:
+    """Nothing was sent and the private inputs are not at hand (HA-63)."""
+    _advance(tx, operation, Event.ASK_INPUT, Effect.NONE, None, at_ms)
+    sql = f"UPDATE operations SET input_reason = ? WHERE id = ? RETURNING {_COLUMNS}"
+    return _operation(tx.execute(sql, (reason, operation.id))[0])
+
+
+def get_input(tx: Transaction, operation: Operation, at_ms: int) -> Operation:
+    """The private inputs are at hand again (HA-62)."""
+    return _advance(tx, operation, Event.GET_INPUT, operation.effect, None, at_ms)
 
 
 def succeed(tx: Transaction, operation: Operation, at_ms: int) -> Operation:
@@ -125,6 +143,8 @@ def _advance(
 
 def _operation(row: tuple[Value, ...]) -> Operation:
     failure = None if row[8] is None else Failure(FailureCode(cast(str, row[8])), cast(str, row[9]))
+    status = Status(cast(str, row[6]))
+    names = None if row[15] is None else tuple(cast("list[str]", json.loads(cast(str, row[15]))))
     return Operation(
         ord=cast(int, row[0]),
         id=cast(str, row[1]),
@@ -132,11 +152,20 @@ def _operation(row: tuple[Value, ...]) -> Operation:
         resource_uid=cast(str, row[3]),
         action=Action(cast(str, row[4])),
         generation=cast(int, row[5]),
-        status=Status(cast(str, row[6])),
+        status=status,
         effect=Effect(cast(str, row[7])),
         failure=failure,
         created_at_ms=cast(int, row[10]),
         updated_at_ms=cast(int, row[11]),
         retain_until_ms=cast(int, row[12]),
         epoch=cast(int, row[13]),
+        space=cast(str, row[14]),
+        input_names=names,
+        input_required=_input_required(status, names, row[16]),
     )
+
+
+def _input_required(status: Status, names: tuple[str, ...] | None, reason: Value) -> InputRequired | None:
+    if status is not Status.WAITING_INPUT:
+        return None
+    return InputRequired(names or (), InputReason.UNAVAILABLE if reason is None else InputReason(cast(str, reason)))

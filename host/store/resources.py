@@ -1,7 +1,8 @@
 """Statements on Resources, the references between them and the markers that deleted ones leave."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import cast
 
 from host.model.json import JsonObject, decode_object, text_of
@@ -14,6 +15,21 @@ _COLUMNS = (
     " r.spec, r.observed, r.output, r.facts, r.last_operation,"
     " (SELECT o.action FROM operations o WHERE o.resource_uid = r.uid AND o.status NOT IN ('succeeded', 'failed'))"
 )
+
+_OF_OWNER, _BY_NAME, _ONE = "resources_of_owner", "resources_by_name", "sqlite_autoindex_resources_2"
+_LIST_INDEX: Mapping[tuple[bool, bool, bool], str] = MappingProxyType(
+    {
+        (False, False, False): _OF_OWNER,
+        (True, False, False): "resources_by_space",
+        (False, False, True): "resources_by_form",
+        (True, False, True): "resources_by_space_and_form",
+        (False, True, False): _BY_NAME,
+        (False, True, True): _BY_NAME,
+        (True, True, False): _ONE,
+        (True, True, True): _ONE,
+    }
+)
+"""The order to walk in, by the filters given: Space, name, Form. A page never sorts and skips at most one Space's."""
 
 
 def find_resource(tx: Transaction, owner: str, uid: str) -> Resource | None:
@@ -29,12 +45,14 @@ def list_resources(tx: Transaction, owner: str, where: ResourceFilter, after_uid
     """At most `limit` Resources with a uid greater than `after_uid`, in ASCII order of uid (HA-34)."""
     conditions = ["r.owner = ?", "r.uid > ?"]
     values: list[Value] = [owner, after_uid]
+    index = _LIST_INDEX[where.space is not None, where.name is not None, where.form_url is not None]
     for column, value in (("space", where.space), ("name", where.name), ("form_url", where.form_url)):
         if value is not None:
             conditions.append(f"r.{column} = ?")
             values.append(value)
     condition = " AND ".join(conditions)
-    rows = tx.execute(f"SELECT {_COLUMNS} FROM resources r WHERE {condition} ORDER BY r.uid LIMIT ?", (*values, limit))
+    source = f"resources r INDEXED BY {index}"
+    rows = tx.execute(f"SELECT {_COLUMNS} FROM {source} WHERE {condition} ORDER BY r.uid LIMIT ?", (*values, limit))
     return [_resource(row) for row in rows]
 
 
@@ -113,12 +131,14 @@ def store_failed(tx: Transaction, uid: str, phase: Phase, facts: JsonObject | No
 def delete_resource(tx: Transaction, uid: str, at_ms: int) -> None:
     """Free record and name, leave a marker (HA-33, HA-36)."""
     tx.execute("DELETE FROM resource_references WHERE source_uid = ?", (uid,))
-    tx.execute("INSERT INTO deleted_resources SELECT uid, owner, ? FROM resources WHERE uid = ?", (at_ms, uid))
+    tx.execute("INSERT INTO deleted_resources SELECT uid, owner, ?, space FROM resources WHERE uid = ?", (at_ms, uid))
     tx.execute("DELETE FROM resources WHERE uid = ?", (uid,))
 
 
-def is_deleted(tx: Transaction, owner: str, uid: str) -> bool:
-    return bool(tx.execute("SELECT 1 FROM deleted_resources WHERE uid = ? AND owner = ?", (uid, owner)))
+def deleted_space(tx: Transaction, owner: str, uid: str) -> str | None:
+    """The Space that a deleted Resource of this owner was in; `None` without a marker."""
+    rows = tx.execute("SELECT space FROM deleted_resources WHERE uid = ? AND owner = ?", (uid, owner))
+    return cast(str, rows[0][0]) if rows else None
 
 
 def add_references(tx: Transaction, source_uid: str, targets: Iterable[tuple[str, str]]) -> None:

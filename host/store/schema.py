@@ -75,4 +75,39 @@ CREATE TABLE host_secrets (
 ) STRICT, WITHOUT ROWID;
 """
 
-MIGRATIONS: Sequence[str] = (_FIRST,)
+_SECOND = """
+ALTER TABLE operations ADD COLUMN space TEXT NOT NULL DEFAULT '';
+ALTER TABLE operations ADD COLUMN input_names TEXT;
+ALTER TABLE operations ADD COLUMN input_reason TEXT;
+UPDATE operations SET space = coalesce((SELECT r.space FROM resources r WHERE r.uid = resource_uid), '');
+
+ALTER TABLE deleted_resources ADD COLUMN space TEXT NOT NULL DEFAULT '';
+
+-- Each way to filter a list has its own order to walk in, so that a page costs the same however many there are.
+CREATE INDEX resources_by_space ON resources (owner, space, uid);
+CREATE INDEX resources_by_form ON resources (owner, form_url, uid);
+CREATE INDEX resources_by_name ON resources (owner, name, uid);
+CREATE INDEX resources_by_space_and_form ON resources (owner, space, form_url, uid);
+
+CREATE INDEX operations_by_retention ON operations (retain_until_ms) WHERE status IN ('succeeded', 'failed');
+CREATE INDEX operations_of_resource ON operations (resource_uid);
+CREATE INDEX keys_of_operation ON idempotency_keys (operation_id);
+CREATE INDEX deleted_by_time ON deleted_resources (deleted_at_ms);
+
+-- What tells equal private inputs from different ones, of an Operation or of a Resource; never the values.
+CREATE TABLE private_comparisons (
+    subject TEXT PRIMARY KEY,
+    code BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The values themselves, sealed, until the Operation has handed them on or they expire: then `sealed` is NULL.
+CREATE TABLE private_values (
+    operation_id TEXT PRIMARY KEY,
+    sealed BLOB,
+    expires_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX values_by_expiry ON private_values (expires_at_ms) WHERE sealed IS NOT NULL;
+"""
+
+MIGRATIONS: Sequence[str] = (_FIRST, _SECOND)

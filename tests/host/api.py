@@ -10,11 +10,13 @@ from typing import Any
 import httpx
 
 from host.engine.engine import Engine
-from host.engine.limits import Limits
+from host.engine.limits import EVERYTHING, Capabilities, Limits
 from host.http.app import HttpSettings, create_app
+from host.http.authentication import Authenticator, NoAuthentication
 from host.http.routes import ROOT
 from host.model.faults import FaultPoints
 from host.model.ids import RandomIds
+from host.model.private_keys import KEY_BYTES, PrivateKeys
 from host.model.records import Principal
 from host.model.time import Clock, ControlledClock, RealTime
 from host.sqlite import Database
@@ -32,6 +34,9 @@ VERSIONS = {
     "DurableWorkflow": "0.3.0",
 }
 Json = dict[str, Any]
+KEYS = PrivateKeys(b"k" * KEY_BYTES)
+LOCAL = NoAuthentication()
+_NUMBERS = count(1)
 
 
 def form_url(form: str) -> str:
@@ -52,7 +57,9 @@ class Api:
     backend: FakeBackend
     clock: ControlledClock
     faults: FaultPoints
-    _numbers: "count[int]" = field(default_factory=lambda: count(1))
+    _numbers: "count[int]" = field(default_factory=lambda: _NUMBERS)
+
+    principal: Principal = Principal("local")  # noqa: RUF009 - a frozen value
 
     def key(self) -> str:
         return f"key-{next(self._numbers):016d}"
@@ -67,9 +74,17 @@ class Api:
         headers = {"idempotency-key": key or self.key()}
         return await self.client.post(f"{ROOT}/resources", json=body, headers=headers)
 
-    async def update(self, uid: str, generation: int, spec: Json, key: str | None = None) -> httpx.Response:
+    async def update(
+        self, uid: str, generation: int, spec: Json, key: str | None = None, **more: Any
+    ) -> httpx.Response:
         headers = {"idempotency-key": key or self.key(), "takoform-expected-generation": str(generation)}
-        return await self.client.put(f"{ROOT}/resources/{uid}", json={"spec": spec}, headers=headers)
+        return await self.client.put(f"{ROOT}/resources/{uid}", json={"spec": spec, **more}, headers=headers)
+
+    async def preview(self, body: Json) -> httpx.Response:
+        return await self.client.post(f"{ROOT}/previews", json=body)
+
+    async def replenish(self, operation: str, inputs: Json) -> httpx.Response:
+        return await self.client.put(f"{ROOT}/operations/{operation}/private-inputs", json={"privateInputs": inputs})
 
     async def delete(self, uid: str, generation: int, key: str | None = None) -> httpx.Response:
         headers = {"idempotency-key": key or self.key(), "takoform-expected-generation": str(generation)}
@@ -118,10 +133,18 @@ def deployment_spec(worker: str, *weights: tuple[str, int]) -> Json:
 
 
 async def open_engine(
-    path: Path, backend: FakeBackend, clock: Clock, faults: FaultPoints, limits: Limits
+    path: Path,
+    backend: FakeBackend,
+    clock: Clock,
+    faults: FaultPoints,
+    limits: Limits,
+    keys: PrivateKeys = KEYS,
+    capabilities: Capabilities = EVERYTHING,
 ) -> tuple[Database, Engine]:
     database = await Database.open(path, application_id=APPLICATION_ID, migrations=MIGRATIONS)
-    engine = await Engine.open(database, clock, RealTime(), RandomIds(), backend.ports(), faults, limits)
+    engine = await Engine.open(
+        database, clock, RealTime(), RandomIds(), backend.ports(), faults, limits, keys, capabilities
+    )
     return database, engine
 
 
@@ -132,6 +155,9 @@ async def running_api(
     clock: ControlledClock | None = None,
     limits: Limits | None = None,
     kill_at: str | None = None,
+    keys: PrivateKeys = KEYS,
+    capabilities: Capabilities = EVERYTHING,
+    authenticator: Authenticator = LOCAL,
 ) -> AsyncIterator[Api]:
     backend = backend or FakeBackend()
     clock = clock or ControlledClock.frozen(START_MS)
@@ -139,8 +165,8 @@ async def running_api(
     if kill_at is not None:
         faults.arm(kill_at)
     limits = limits or Limits(settle_wait_s=0.2)
-    database, engine = await open_engine(path, backend, clock, faults, limits)
-    app = create_app(engine, HttpSettings(origin=lambda: ORIGIN))
+    database, engine = await open_engine(path, backend, clock, faults, limits, keys, capabilities)
+    app = create_app(engine, HttpSettings(origin=lambda: ORIGIN, authenticator=authenticator))
     transport = httpx.ASGITransport(app)
     try:
         await engine.start()

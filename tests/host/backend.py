@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from host.model.digest import sha256_hex
 from host.ports import (
@@ -14,6 +14,7 @@ from host.ports import (
     HeldArtifact,
     InstanceCounts,
     ModuleGraph,
+    SecretsMissing,
     VersionRecord,
     Weight,
 )
@@ -132,6 +133,11 @@ class _Versions:
 
     async def install(self, version: VersionRecord) -> None:
         await self.fake.enter("versions.install", version.version_uid)
+        if version.secrets is None:
+            held = self.fake.versions.get(version.version_uid)
+            if held is None or held.secrets is None:
+                raise SecretsMissing("the runtime does not hold the secrets")
+            version = replace(version, secrets=held.secrets)
         self.fake.versions[version.version_uid] = version
 
     async def is_executing(self, version_uid: str) -> bool:

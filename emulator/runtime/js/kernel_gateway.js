@@ -175,6 +175,7 @@ export default {
     if (route === undefined) return missing(url, known);
     const version = route.pick(Math.random());
     if (version === undefined) return plain(503, "The Worker " + route.name + " has no deployment.");
+    if (version.secrets === null) return plain(503, "The secrets of this Version are lost.");
     if (!version.handlers.includes("fetch")) return plain(404, "Not found.");
     try {
       return await versionObject(env, version.versionUid).fetch(request);

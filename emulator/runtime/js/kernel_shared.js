@@ -171,9 +171,9 @@ export function codeOf(env, digest, main) {
 }
 
 /**
- * What `LOADER` is given for a Version: `version` is `{versionUid, vars, bindings: [{name, kind, targetUid}]}`, `exports`
- * the `ctx.exports` of the caller; `isolate`, a number, goes into the props of every stub. The isolate's raw environment is
- * `{ENTRYPOINT, VARS: JSON text, BINDINGS: [[name, kind, stub], ...]}`; bindings.js makes the app's `env` of it.
+ * What `LOADER` is given for a Version: `version` is `{versionUid, vars, secrets, bindings: [{name, kind, targetUid}]}`,
+ * `exports` the `ctx.exports` of the caller; `isolate`, a number, goes into the props of every stub. The isolate's raw
+ * environment is `{ENTRYPOINT, VARS: JSON text, BINDINGS: [[name, kind, stub], ...]}`; bindings.js makes the app's `env` of it.
  */
 export function isolateOf(code, version, exports, isolate) {
   const stub = ({ name, kind, targetUid }) => {
@@ -188,7 +188,7 @@ export function isolateOf(code, version, exports, isolate) {
     modules: code.modules,
     env: {
       ENTRYPOINT: code.entrypoint,
-      VARS: JSON.stringify(version.vars),
+      VARS: JSON.stringify({ ...version.vars, ...version.secrets }),
       BINDINGS: version.bindings.map((binding) => [binding.name, binding.kind, stub(binding)]),
     },
     globalOutbound: exports.Outbound({}),

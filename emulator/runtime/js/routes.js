@@ -21,7 +21,8 @@ class Route {
 
 /**
  * table: {"fallback": hostname | null, "workers": [{"name", "hostnames": [...], "versions":
- * [{"weight", "versionUid", "code", "handlers", "vars", "bindings"}]}]}. `fallback` answers at localhost and addresses.
+ * [{"weight", "versionUid", "code", "handlers", "vars", "secrets", "bindings"}]}]}; `secrets` null: they are lost.
+ * `fallback` answers at localhost and addresses.
  */
 export class Routes {
   #byHostname = new Map();

@@ -11,9 +11,12 @@ from emulator.d1 import Database
 from emulator.workflow import APPLICATION_ID, MIGRATIONS, Engine, InstanceHistory, InstanceStatus
 from host import sqlite
 from host.model.faults import FaultPoints
+from host.model.private_keys import KEY_BYTES, PrivateKeys
 from host.model.time import ControlledClock, RealTime
 from host.ports import VersionRecord, Weight
 from tests.emulator.workflow.isolates import Body, Document, FakeRunners, document_of, text_of
+
+KEYS = PrivateKeys(b"k" * KEY_BYTES)
 
 START_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 WORKER, WORKFLOW, DEPLOYMENT = "worker-1", "workflow-1", "deployment-1"
@@ -142,9 +145,10 @@ async def boot(
         runners,
         random,
         is_alive,
+        KEYS,
         max_contexts,
     )
-    host = Host(file, database, Catalog(database), clock, runners, engine)
+    host = Host(file, database, Catalog(database, KEYS), clock, runners, engine)
     await engine.gates.open(WORKFLOW, WORKER, "Flow")
     if starts:
         engine.start()

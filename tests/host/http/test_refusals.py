@@ -1,9 +1,11 @@
 """Requests that are refused before effects, and the exact answer each gets."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from host.engine.limits import Capabilities
 from host.http.routes import ROOT
 from tests.host.api import Api, form_url, ref, running_api
 from tests.host.backend import FakeBackend
@@ -176,14 +178,19 @@ async def test_paths_and_methods_are_exact(api: Api, method: str, path: str, sta
 
 
 @pytest.mark.req("HA-26", "HA-25")
-async def test_capabilities_that_are_off_answer_so(api: Api) -> None:
-    for method, path in (
-        ("POST", "/previews"),
-        ("PUT", "/operations/op/private-inputs"),
-        ("GET", "/offerings"),
-    ):
-        answer = await api.client.request(method, ROOT + path)
-        assert (answer.status_code, answer.json()["code"]) == (404, "capability_unavailable")
+async def test_capabilities_that_are_off_answer_so(tmp_path: Path) -> None:
+    off = Capabilities(previews=False, private_inputs=False)
+    async with running_api(tmp_path / "control.sqlite", capabilities=off) as api:
+        for method, path in (
+            ("POST", "/previews"),
+            ("PUT", "/operations/op/private-inputs"),
+            ("GET", "/offerings"),
+        ):
+            answer = await api.client.request(method, ROOT + path)
+            assert (answer.status_code, answer.json()["code"]) == (404, "capability_unavailable")
+        assert (await api.get("/support", form=form_url("WorkerVersion"))).json()["privateInputs"] is False
+        capabilities = (await api.client.get("/.well-known/takoform/v2")).json()["capabilities"]
+        assert capabilities == {"offerings": False, "previews": False, "privateInputs": False}
 
 
 @pytest.mark.req("HA-07", "HA-24", "HA-34")
@@ -302,15 +309,19 @@ async def test_discovery_and_support_say_exactly_what_is_offered(tmp_path: Any) 
             "baseUrl": f"{base}/apis/forms.takoform.com/v2",
             "documentation": f"{base}/documentation",
             "authentication": {"schemes": ["None"], "documentation": f"{base}/documentation/authentication"},
-            "capabilities": {"offerings": False, "previews": False, "privateInputs": False},
+            "capabilities": {"offerings": False, "previews": True, "privateInputs": True},
             "limits": {"maxRequestBytes": 1048576, "maxPageSize": 100, "replayWindowSeconds": 86400},
         }
         assert (await api.client.get("/documentation/authentication")).status_code == 200
-        for url, is_supported in ((form_url("WorkerVersion"), True), ("https://a.example/x/", False)):
+        for url, is_supported, takes in (
+            (form_url("WorkerVersion"), True, True),
+            (form_url("WorkerBundle"), True, False),
+            ("https://a.example/x/", False, False),
+        ):
             support = (await api.get("/support", form=url)).json()
             assert support == {
                 "form": url,
                 "supported": is_supported,
                 "operations": ["create", "read", "update", "delete"] if is_supported else [],
-                "privateInputs": False,
+                "privateInputs": takes,
             }
