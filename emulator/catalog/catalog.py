@@ -58,7 +58,7 @@ class Catalog:
     async def put_version(self, version: VersionRecord) -> None:
         """Put the Version in place of an earlier copy, its secrets sealed. Raises `SecretsMissing` (WV-12)."""
         if version.secrets is None:
-            sealed = await self._kept_secrets(version.version_uid)
+            sealed: bytes | None = await self._kept_secrets(version.version_uid)
         else:
             sealed = self._secrets.seal(version.version_uid, version.secrets)
         await self._database.batch([rows.put_version(version, sealed)])

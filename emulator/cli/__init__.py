@@ -20,8 +20,10 @@ from emulator import __version__
 from emulator.cli.errors import CommandError, ExitCode
 
 COMMANDS = {
+    "faults": "emulator.cli.faults",
     "install-runtime": "emulator.cli.install_runtime",
     "serve": "emulator.cli.serve",
+    "token": "emulator.cli.token",
 }
 """Command name -> module. Only the named command's module is imported; all of them for `--help`."""
 

@@ -38,7 +38,13 @@ def add_parser(subparsers: "SubParsers") -> None:
     parser.add_argument("--context-memory", type=_count, default=256, metavar="MIB")
     parser.add_argument("--context-cpu-limit", type=_seconds, default=10.0, metavar="SECONDS")
     parser.add_argument("--stop-policy", choices=("reuse", "strict"), default="reuse")
-    parser.add_argument("--auth", choices=("none",), default="none", help="one principal, `local`")
+    parser.add_argument(
+        "--auth",
+        type=_auth,
+        default=None,
+        metavar="none|tokens:FILE",
+        help="`none`: one principal, `local`; `tokens:FILE`: bearer tokens of the principals in a TOML file",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -69,6 +75,7 @@ def _options(arguments: argparse.Namespace) -> "HostOptions":
         ports=ListenerPorts(arguments.api_port, arguments.ingress_port, arguments.management_port),
         ready_file=arguments.ready_file,
         default_worker=arguments.default_worker,
+        token_file=arguments.auth,
         outbound=_outbound_options(arguments.allow_outbound),
         runners=RunnerOptions(
             runners=arguments.runners,
@@ -89,6 +96,14 @@ def _outbound_options(words: list[str]) -> "OutboundOptions":
         raise CommandError("--allow-outbound is local or none, not both", ExitCode.USAGE)
     allow = tuple(word for word in words if word not in modes)
     return OutboundOptions(OutboundMode(modes.pop()) if modes else OutboundMode.PUBLIC, allow)
+
+
+def _auth(text: str) -> Path | None:
+    """The token file; `None` for no authentication."""
+    kind, _, path = text.partition(":")
+    if text != "none" and (kind != "tokens" or not path):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither none nor tokens:FILE")
+    return Path(path) if path else None
 
 
 def _port(text: str) -> int:

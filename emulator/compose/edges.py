@@ -15,6 +15,7 @@ from emulator.compose.serving import Server, probe_http
 from emulator.management import ClockControl, ManagementParts, create_app, new_token
 from host.http.app import HttpSettings
 from host.http.app import create_app as create_host_api
+from host.http.authentication import Authenticator
 from host.model.time import RealTime
 
 _DISCOVERY = "/.well-known/takoform/v2"
@@ -41,7 +42,12 @@ class Origins:
 
 
 async def serve_edges(
-    host: Host, listeners: Listeners, identity: ServerIdentity, token_file: Path, stack: AsyncExitStack
+    host: Host,
+    listeners: Listeners,
+    identity: ServerIdentity,
+    authenticator: Authenticator,
+    token_file: Path,
+    stack: AsyncExitStack,
 ) -> Origins:
     """Serve both and return once all three listeners answer; `stack` drains them."""
     origins = Origins.of(listeners)
@@ -50,7 +56,7 @@ async def serve_edges(
     write_private(token_file, f"{token}\n".encode())
     management = Server(create_app(_management_parts(host), _own_hosts(listeners), token), listeners.management)
     stack.push_async_callback(management.stop)
-    api_app = create_host_api(host.engine, HttpSettings(origin=lambda: origins.api))
+    api_app = create_host_api(host.engine, HttpSettings(lambda: origins.api, authenticator))
     api = Server(api_app, listeners.api, identity)
     stack.push_async_callback(api.stop)
     await asyncio.gather(

@@ -28,11 +28,15 @@ class RunnerOptions:
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """`default_worker` is the name that `localhost` reaches when there are several Workers."""
+    """`default_worker` is the name that `localhost` reaches when there are several Workers.
+
+    `token_file` None is no authentication: everybody who reaches the loopback address is `local` (HA-21).
+    """
 
     state_dir: Path = Path(".takohost")
     ports: ListenerPorts = field(default_factory=ListenerPorts)
     ready_file: Path | None = None
     default_worker: str | None = None
+    token_file: Path | None = None
     outbound: OutboundOptions = field(default_factory=OutboundOptions)
     runners: RunnerOptions = field(default_factory=RunnerOptions)

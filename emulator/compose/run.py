@@ -67,11 +67,13 @@ async def _start_on(
     # workerd starts on another processor while this one reads the rest of the program
     from emulator.compose.edges import serve_edges
     from emulator.compose.host import Surroundings, start_host
+    from emulator.compose.token_file import authenticator_of
 
+    authenticator = authenticator_of(options.token_file)
     identity = server_identity(state.tls)
     around = Surroundings(options, state, clock, real_time, workerd, runtime.parser)
     host = await start_host(around, stack)
-    origins = await serve_edges(host, listeners, identity, state.management_token, stack)
+    origins = await serve_edges(host, listeners, identity, authenticator, state.management_token, stack)
     return _report(origins, state, identity.ca)
 
 
