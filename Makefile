@@ -8,7 +8,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet install
 PYTEST_OPTIONS ?=
 MANIFESTS := pyproject.toml emulator/__init__.py
 
-.PHONY: demo test test-long bench lint fmt mutants requirements clean
+.PHONY: demo test test-long bench lint fmt mutants docs crash-matrix requirements clean
 
 ## The main job on this machine: deploy, run, SIGKILL the host, recover. FIXTURE=dir and KILL_AT=n vary it.
 demo: $(VENV)/ready
@@ -40,6 +40,14 @@ fmt: $(VENV)/ready-dev
 ## Break the code on purpose, one spot at a time: the tests of the requirement must fail. ONLY=DW narrows it.
 mutants: $(VENV)/ready-dev
 	@$(RUN) -m tests.mutants $(ONLY)
+
+## Write docs/state-tables.md from the tables in the code.
+docs: $(VENV)/ready-dev
+	@$(RUN) -m tests.state_tables
+
+## SIGKILL the Host API at every fault point of every create, update and delete, restart, ask again: a matrix.
+crash-matrix: $(VENV)/ready-dev
+	@$(RUN) -m tests.crash_matrix
 
 ## Renew the hashed requirements from pyproject.toml (needs uv).
 requirements:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,11 @@ from emulator.compose.listeners import LOOPBACK, Listeners, address_of
 from emulator.compose.processes import HostProcesses
 from emulator.compose.serving import Server, probe_http
 from emulator.management import ClockControl, ManagementParts, create_app, new_token
+from host.http import openapi
 from host.http.app import HttpSettings
 from host.http.app import create_app as create_host_api
 from host.http.authentication import Authenticator
+from host.model.json import JsonObject
 from host.model.time import RealTime
 
 _DISCOVERY = "/.well-known/takoform/v2"
@@ -53,8 +56,14 @@ async def serve_edges(
     origins = Origins.of(listeners)
     ingress = address_of(listeners.ingress)
     token = new_token()
+
+    def document() -> JsonObject:
+        return openapi.document(origins.api, authenticator.schemes, host.engine.limits, host.engine.capabilities)
+
     write_private(token_file, f"{token}\n".encode())
-    management = Server(create_app(_management_parts(host), _own_hosts(listeners), token), listeners.management)
+    management = Server(
+        create_app(_management_parts(host, document), _own_hosts(listeners), token), listeners.management
+    )
     stack.push_async_callback(management.stop)
     api_app = create_host_api(host.engine, HttpSettings(lambda: origins.api, authenticator))
     api = Server(api_app, listeners.api, identity)
@@ -70,11 +79,12 @@ def _own_hosts(listeners: Listeners) -> tuple[str, ...]:
     return (f"{LOOPBACK}:{port}", f"localhost:{port}")
 
 
-def _management_parts(host: Host) -> ManagementParts:
+def _management_parts(host: Host, document: Callable[[], JsonObject]) -> ManagementParts:
     return ManagementParts(
         artifacts=host.artifacts,
         clock=ClockControl(host.clock, EngineWorkload(host.workflows), RealTime()),
         instances=EngineInspection(host.workflows),
         faults=host.faults,
         processes=HostProcesses(lambda: host.workerd.gateway.pid, host.workerd.pool.census),
+        openapi=document,
     )

@@ -1,6 +1,6 @@
 """The management listener's routes: artifacts, clock, instances, faults, processes. Never part of a contract."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
@@ -18,8 +18,15 @@ from emulator.management.errors import (
 )
 from emulator.management.guard import Guard
 from emulator.management.parts import Inspection, Processes, Uploads
-from emulator.management.routes import ArtifactRoutes, FaultRoutes, InstanceRoutes, ProcessRoutes
+from emulator.management.routes import (
+    ArtifactRoutes,
+    DocumentRoutes,
+    FaultRoutes,
+    InstanceRoutes,
+    ProcessRoutes,
+)
 from host.model.faults import FaultPoints
+from host.model.json import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,7 @@ class ManagementParts:
     instances: Inspection
     faults: FaultPoints
     processes: Processes
+    openapi: Callable[[], JsonObject]
 
 
 def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> Starlette:
@@ -47,6 +55,7 @@ def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> St
         Route("/v1/workflows/{address:path}", instances.show, methods=["GET"]),
         Route("/v1/faults", faults.show, methods=["GET"]),
         Route("/v1/faults", faults.arm, methods=["POST"]),
+        Route("/v1/openapi.json", DocumentRoutes(parts.openapi).show, methods=["GET"]),
         Route("/v1/processes", ProcessRoutes(parts.processes).show, methods=["GET"]),
     ]
     return Starlette(

@@ -1,5 +1,6 @@
 """The other management routes: artifacts, instances, faults, processes. Each class speaks for one part."""
 
+from collections.abc import Callable
 from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
@@ -110,6 +111,16 @@ class FaultRoutes:
         except ValueError as error:
             raise ManagementRefused(400, "invalid_request", str(error)) from error
         return JSONResponse({"armed": {"name": name, "nth": nth, "action": action}})
+
+
+class DocumentRoutes:
+    """`/v1/openapi.json`: the Host API as this host serves it."""
+
+    def __init__(self, document: Callable[[], JsonObject]) -> None:
+        self._document = document
+
+    async def show(self, request: Request) -> Response:
+        return JSONResponse(self._document())
 
 
 class ProcessRoutes:

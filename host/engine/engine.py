@@ -248,9 +248,11 @@ class Engine:
     async def _replenish(self, principal: Principal, operation_id: str, inputs: PrivateInputs) -> Operation:
         now = self._clock.now_ms()
         operation = await self._commit(lambda tx: replenish(tx, principal, operation_id, inputs, self._vault, now))
-        if operation.status is Status.QUEUED:
+        try:
             self._faults.reach(AFTER_REPLENISH)
-            self._executor.schedule(operation.id)
+        finally:
+            if operation.status is Status.QUEUED:
+                self._executor.schedule(operation.id)
         return operation
 
     async def _commit(self, work: Callable[[Transaction], T]) -> T:

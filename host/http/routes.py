@@ -29,6 +29,22 @@ class Route(StrEnum):
     PRIVATE_INPUTS = "private-inputs"
 
 
+PATHS: Mapping[Route, str] = MappingProxyType(
+    {
+        Route.DISCOVERY: DISCOVERY_PATH,
+        Route.DOCUMENTATION: DOCUMENTATION_PATH,
+        Route.AUTHENTICATION: AUTHENTICATION_PATH,
+        Route.SUPPORT: f"{ROOT}/support",
+        Route.OFFERINGS: f"{ROOT}/offerings",
+        Route.PREVIEWS: f"{ROOT}/previews",
+        Route.RESOURCES: f"{ROOT}/resources",
+        Route.RESOURCE: f"{ROOT}/resources/{{identifier}}",
+        Route.OPERATION: f"{ROOT}/operations/{{identifier}}",
+        Route.PRIVATE_INPUTS: f"{ROOT}/operations/{{identifier}}/private-inputs",
+    }
+)
+"""How each route is written, for people and documents; `find_route` decides."""
+
 METHODS: Mapping[Route, tuple[str, ...]] = MappingProxyType(
     {
         Route.DISCOVERY: ("GET",),

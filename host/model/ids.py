@@ -5,8 +5,11 @@ import re
 import secrets
 from typing import Protocol
 
-_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_IDEMPOTENCY_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{15,127}")
+IDENTIFIER_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+IDEMPOTENCY_KEY_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:-]{15,127}"
+
+_IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
+_IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
 
 
 def is_identifier(text: str) -> bool:

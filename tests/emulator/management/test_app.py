@@ -58,6 +58,7 @@ async def client(tmp_path: Path, faults: FaultPoints) -> AsyncIterator[httpx.Asy
         instances=Instances(),
         faults=faults,
         processes=Processes(),
+        openapi=lambda: {"openapi": "3.1.0"},
     )
     transport = httpx.ASGITransport(create_app(parts, hosts=[HOST], token=TOKEN))
     headers = {"Authorization": f"Bearer {TOKEN}"}

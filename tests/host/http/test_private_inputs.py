@@ -346,3 +346,14 @@ async def test_a_failed_creation_is_mended_by_the_same_values_only(api: Api) -> 
         lambda tx: tx.execute("SELECT subject FROM private_comparisons WHERE subject = ?", (uid,))
     )
     assert not rows
+
+
+@pytest.mark.req("HA-62", "HA-53")
+async def test_a_failure_after_a_replenishment_loses_nothing(api: Api) -> None:
+    from host.engine.replenishment import AFTER_REPLENISH
+    from host.model.faults import FaultAction
+
+    asked = await waiting(api, await version_spec(api))
+    api.faults.arm(AFTER_REPLENISH, action=FaultAction.ERROR)
+    assert (await api.replenish(asked["id"], SECRETS)).status_code == 500
+    assert (await api.settled(asked["id"]))["status"] == "succeeded"
