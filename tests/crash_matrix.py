@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from host.engine import acceptance, executor
 from host.engine.replenishment import AFTER_REPLENISH
@@ -106,7 +107,7 @@ def _operations(place: Path) -> list[tuple[str, str]]:
     return [(str(identifier), str(uid)) for identifier, uid in _rows(place, sql, KEY)]
 
 
-def _rows(place: Path, sql: str, value: str) -> list[tuple[object, ...]]:
+def _rows(place: Path, sql: str, value: str) -> list[tuple[Any, ...]]:
     connection = sqlite3.connect(place / "control.sqlite")
     try:
         return list(connection.execute(sql, (value,)))

@@ -7,11 +7,15 @@ import sys
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 from emulator.compose.fault_points import declared_points
 from emulator.workflow import states as instances
 from host.http.statuses import STATUS_OF, TITLE_OF
 from host.model import operation_states as operations
+
+S = TypeVar("S", bound=StrEnum)
+E = TypeVar("E", bound=StrEnum)
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "state-tables.md"
 _HEAD = """\
@@ -69,25 +73,23 @@ def _points() -> list[str]:
     return ["## Fault points\n", *_table(["point", "what lies before and after it"], rows)]
 
 
-def _diagram(table: Mapping[tuple[StrEnum, StrEnum], StrEnum], first: StrEnum, states: Iterable[StrEnum]) -> list[str]:
+def _diagram(table: Mapping[tuple[S, E], S], first: S, states: Iterable[S]) -> list[str]:
     ends = [state for state in states if not any(at is state and to is not state for (at, _), to in table.items())]
     arrows = [f"    {at} --> {to}: {event}" for (at, event), to in table.items()]
     last = [f"    {state} --> [*]" for state in ends]
     return ["```mermaid", "stateDiagram-v2", f"    [*] --> {first}", *arrows, *last, "```\n"]
 
 
-def _pairs(
-    table: Mapping[tuple[StrEnum, StrEnum], StrEnum], states: Iterable[StrEnum], events: Iterable[StrEnum]
-) -> list[str]:
+def _pairs(table: Mapping[tuple[S, E], S], states: Iterable[S], events: Iterable[E]) -> list[str]:
     """Every pair; a dash is an event that the state does not allow."""
     names = list(events)
     rows = [[state, *(str(table.get((state, event), "-")) for event in names)] for state in states]
     return _table(["", *names], rows)
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+def _table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> list[str]:
     names = list(head)
-    lines = [names, ["---"] * len(names), *map(list, rows)]
+    lines: list[Iterable[object]] = [names, ["---"] * len(names), *rows]
     return [*(f"| {' | '.join(map(str, line))} |" for line in lines), ""]
 
 

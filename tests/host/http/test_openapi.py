@@ -28,7 +28,7 @@ def references(value: Any) -> Iterator[str]:
 
 def fits(schema: Any, value: Any) -> bool:
     """Whether a record has exactly the members that its schema names."""
-    return set(schema["required"]) <= value.keys() <= schema["properties"].keys()
+    return bool(set(schema["required"]) <= value.keys() <= schema["properties"].keys())
 
 
 def schema(name: str) -> Any:

@@ -16,8 +16,8 @@ def create_body(form: str = "ModuleWorker", name: str = "w", spec: Json | None =
 
 async def counted(api: Api) -> list[tuple[Any, ...]]:
     """How many rows each table has."""
-    names = ("resources", "operations", "idempotency_keys", "resource_references", "private_values")
-    names += ("private_comparisons", "deleted_resources")
+    names = ["resources", "operations", "idempotency_keys", "resource_references", "private_values"]
+    names += ["private_comparisons", "deleted_resources"]
     sql = "SELECT " + ", ".join(f"(SELECT count(*) FROM {name})" for name in names)
     return list(await api.database.read(lambda tx: tx.execute(sql)))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from host.model.records import ResourceFilter
-from host.sqlite import Database, Transaction
+from host.sqlite import Database, Transaction, Value
 from host.store.resources import list_resources
 from host.store.schema import APPLICATION_ID, MIGRATIONS
 
@@ -16,7 +16,7 @@ FORMS = ("https://a.example/x/", "https://a.example/y/")
 PAGE = 100
 
 
-def fill(tx: Transaction, owner: str, count: int) -> None:
+def fill(tx: Transaction, owner: str, count: int) -> int:
     """`count` Resources in five Spaces of two Forms, their uids in no order."""
     tx.execute(
         "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2)"
@@ -25,6 +25,7 @@ def fill(tx: Transaction, owner: str, count: int) -> None:
         " 1, 1, 0, 'idle', '{}', '{}', '{}', '{}', 'op-1' FROM n",
         (owner, count, *FORMS),
     )
+    return tx.changes
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ async def test_no_page_sorts_or_scans(database: Database, where: ResourceFilter)
             return []
 
     list_resources(Explaining(), "alice", where, "", PAGE)  # type: ignore[arg-type]
-    values = ["alice", "r-0", *(each for each in (where.space, where.name, where.form_url) if each), PAGE]
+    values: list[Value] = ["alice", "r-0", *(each for each in (where.space, where.name, where.form_url) if each), PAGE]
     plan = await database.read(lambda tx: tx.execute("EXPLAIN QUERY PLAN " + seen[0], values))
     steps = [str(row[3]) for row in plan]
     assert steps[0].startswith("SEARCH r USING")
