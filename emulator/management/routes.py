@@ -10,7 +10,7 @@ from emulator.artifacts import ArtifactTooLarge, is_digest
 from emulator.management.bodies import read_object, require
 from emulator.management.errors import ManagementRefused
 from emulator.management.parts import Inspection, Processes, Uploads
-from host.model.faults import FaultAction, FaultPoints, UnknownFaultPoint, registered
+from host.model.faults import DEFAULT_DELAY_S, FaultAction, FaultPoints, UnknownFaultPoint, registered
 from host.model.json import JsonObject
 from host.ports import ArtifactRefused
 
@@ -98,14 +98,16 @@ class FaultRoutes:
         return JSONResponse({"items": [{"name": name, "meaning": text} for name, text in registered().items()]})
 
     async def arm(self, request: Request) -> Response:
-        """`{"name", "nth"?: 1, "action"?: "kill"|"error"}`."""
-        body = await read_object(request, {"name": (str,), "nth": (int,), "action": (str,)})
+        """`{"name", "nth"?: 1, "action"?: "kill"|"error"|"delay", "seconds"?: 1}`; a delay is one of real time."""
+        members = {"name": (str,), "nth": (int,), "action": (str,), "seconds": (int, float)}
+        body = await read_object(request, members)
         name, nth, action = require(body, "name"), body.get("nth", 1), body.get("action", "kill")
-        assert isinstance(name, str) and isinstance(nth, int)
+        seconds = body.get("seconds", DEFAULT_DELAY_S)
+        assert isinstance(name, str) and isinstance(nth, int) and isinstance(seconds, int | float)
         if action not in set(FaultAction):
-            raise ManagementRefused(400, "invalid_request", "action is kill or error")
+            raise ManagementRefused(400, "invalid_request", "action is kill, error or delay")
         try:
-            self._faults.arm(name, nth, FaultAction(str(action)))
+            self._faults.arm(name, nth, FaultAction(str(action)), seconds)
         except UnknownFaultPoint as error:
             raise ManagementRefused(404, "not_found", str(error)) from error
         except ValueError as error:

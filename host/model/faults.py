@@ -5,10 +5,14 @@ Owns the names and what is armed. Knows nothing of who reaches a point; an unarm
 
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
+
+DEFAULT_DELAY_S = 1.0
+LONGEST_DELAY_S = 60.0
 
 _registered: dict[str, str] = {}
 
@@ -28,6 +32,7 @@ def registered() -> Mapping[str, str]:
 class FaultAction(StrEnum):
     KILL = "kill"
     ERROR = "error"
+    DELAY = "delay"
 
 
 class InjectedFault(RuntimeError):
@@ -42,6 +47,7 @@ class UnknownFaultPoint(ValueError):
 class _Armed:
     action: FaultAction
     remaining: int
+    delay_s: float
 
 
 def _kill_self() -> None:
@@ -51,8 +57,9 @@ def _kill_self() -> None:
 class FaultPoints:
     """What is armed in one host."""
 
-    def __init__(self, kill: Callable[[], None] = _kill_self) -> None:
+    def __init__(self, kill: Callable[[], None] = _kill_self, sleep: Callable[[float], None] = time.sleep) -> None:
         self._kill = kill
+        self._sleep = sleep
         self._armed: dict[str, _Armed] = {}
 
     @classmethod
@@ -60,13 +67,20 @@ class FaultPoints:
         """Nothing armed."""
         return cls()
 
-    def arm(self, name: str, nth: int = 1, action: FaultAction = FaultAction.KILL) -> None:
-        """Act when `name` is reached for the `nth` time from now. Raises `UnknownFaultPoint`, `ValueError`."""
+    def arm(
+        self, name: str, nth: int = 1, action: FaultAction = FaultAction.KILL, delay_s: float = DEFAULT_DELAY_S
+    ) -> None:
+        """Act when `name` is reached for the `nth` time from now. Raises `UnknownFaultPoint`, `ValueError`.
+
+        A delay, at most a minute of real time, holds up whatever thread reaches the point.
+        """
         if name not in _registered:
             raise UnknownFaultPoint(f"no fault point is called {name!r}")
         if nth < 1:
             raise ValueError("nth counts from 1")
-        self._armed[name] = _Armed(action, nth)
+        if not 0 <= delay_s <= LONGEST_DELAY_S:
+            raise ValueError(f"a delay is from 0 to {LONGEST_DELAY_S:g} seconds")
+        self._armed[name] = _Armed(action, nth, delay_s)
 
     def disarm(self) -> None:
         self._armed.clear()
@@ -84,5 +98,7 @@ class FaultPoints:
                 self._kill()
             case FaultAction.ERROR:
                 raise InjectedFault(f"fault injected at {name}")
+            case FaultAction.DELAY:
+                self._sleep(armed.delay_s)
             case other:
                 assert_never(other)

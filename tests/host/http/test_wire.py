@@ -1,6 +1,7 @@
 """What every answer looks like, and what of a request is read at all."""
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,13 @@ async def test_the_size_limit_is_exact(tmp_path: Path) -> None:
     async with running_api(tmp_path / "control.sqlite", limits=limits) as api:
         over = await post(api, content + " ")
         assert (over.status_code, over.json()["code"]) == (413, "request_too_large")
+
+        async def unannounced() -> AsyncIterator[bytes]:
+            yield content.encode()
+            yield b" "
+
+        chunked = await api.client.post(f"{ROOT}/resources", content=unannounced(), headers=JSON)
+        assert (chunked.status_code, chunked.json()["code"]) == (413, "request_too_large")
         assert (await post(api, content)).status_code == 200
         assert (await api.client.get("/.well-known/takoform/v2")).json()["limits"]["maxRequestBytes"] == len(content)
 

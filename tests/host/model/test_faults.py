@@ -47,3 +47,15 @@ def test_one_name_has_one_meaning() -> None:
     with pytest.raises(ValueError, match="twice"):
         faults.register(POINT, "something else")
     assert faults.registered()[POINT] == "between nothing and nothing"
+
+
+def test_a_delay_holds_up_the_occasion_and_no_other() -> None:
+    slept: list[float] = []
+    points = FaultPoints(sleep=slept.append)
+    points.arm(POINT, nth=2, action=FaultAction.DELAY, delay_s=2.5)
+    for _ in range(3):
+        points.reach(POINT)
+    assert slept == [2.5]
+    for seconds in (-1.0, 61.0, float("nan")):
+        with pytest.raises(ValueError, match="delay"):
+            points.arm(POINT, action=FaultAction.DELAY, delay_s=seconds)

@@ -1,0 +1,99 @@
+"""A whole host with tokens: a secret travels to the Worker and shows nowhere on disk; OpenAPI is served."""
+
+import json
+import secrets
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.client import MODULE_WORKER, WORKER_BUNDLE, WORKER_DEPLOYMENT, WORKER_VERSION, Connection
+from emulator.compose.token_file import add_token
+from emulator.demo.processes import HostProcess
+from tests.emulator.compose.hosts import JS, wait_until
+
+pytestmark = pytest.mark.usefixtures("workerd")
+
+ROOT = "/apis/forms.takoform.com/v2"
+SECRET = "correct-horse-battery-staple"
+SOURCE = b"export default { fetch(request, env) { return new Response(env.TOKEN + ' ' + env.V); } };"
+
+
+class Client:
+    """One principal's view of a host process."""
+
+    def __init__(self, process: HostProcess, token: str) -> None:
+        ready = process.ready
+        self.api = Connection(ready.api, ca=ready.ca, token=token)
+        self.management = Connection(ready.management, token=ready.management_token())
+        self.ingress = Connection(ready.ingress)
+
+    def create(self, form: str, name: str, spec: dict[str, Any], **more: Any) -> str:
+        body = {"form": form, "space": "s", "name": name, "spec": spec, **more}
+        headers = {"Idempotency-Key": secrets.token_hex(16), "Content-Type": "application/json"}
+        answer = self.api.send("POST", f"{ROOT}/resources", content=json.dumps(body).encode(), headers=headers)
+        assert answer.status_code in (200, 202), answer.text
+        operation = answer.json()["id"]
+        wait_until(lambda: self.operation(operation)["status"] in ("succeeded", "failed"))
+        assert self.operation(operation)["status"] == "succeeded", self.operation(operation)
+        return str(answer.json()["resourceUid"])
+
+    def operation(self, identifier: str) -> Any:
+        return self.api.send("GET", f"{ROOT}/operations/{identifier}").json()
+
+    def upload(self, content: bytes) -> dict[str, str]:
+        from hashlib import sha256
+
+        digest = sha256(content).hexdigest()
+        path = f"/v1/artifacts/sha256/{digest}?principal=alice"
+        assert self.management.send("PUT", path, content=content).status_code == 200
+        return {"url": f"https://held.takohost.invalid/sha256/{digest}", "sha256": digest}
+
+    def close(self) -> None:
+        for connection in (self.api, self.management, self.ingress):
+            connection.close()
+
+
+def deploy(client: Client) -> None:
+    module = {"path": "main.js", "mediaType": JS, **client.upload(SOURCE)}
+    manifest = client.upload(json.dumps({"entrypoint": "main.js", "files": [module]}).encode())
+    worker = {"resourceUid": client.create(MODULE_WORKER, "w", {})}
+    bundle = {"resourceUid": client.create(WORKER_BUNDLE, "b", {"artifact": manifest})}
+    spec = {"worker": worker, "bundle": bundle, "handlers": ["fetch"], "vars": {"V": "v"}}
+    spec["requiredSensitiveVars"] = ["TOKEN"]
+    version = client.create(WORKER_VERSION, "v", spec, privateInputs={"TOKEN": SECRET})
+    weights = [{"workerVersion": {"resourceUid": version}, "weight": 10000}]
+    client.create(WORKER_DEPLOYMENT, "d", {"worker": worker, "versions": weights})
+
+
+def stored(folder: Path) -> bytes:
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return b"\n".join(path.read_bytes() for path in files)
+
+
+@pytest.mark.req("HA-61", "HA-21", "HA-22", "WV-07", "MW-15")
+def test_a_secret_reaches_the_worker_through_kills_and_no_file_holds_it(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.toml"
+    token = add_token(tokens, "alice")
+    words = ["--state-dir", str(tmp_path / "state"), "--ingress-port", "0", "--auth", f"tokens:{tokens}"]
+    for life in range(2):
+        process = HostProcess(words, tmp_path / "ready.json", tmp_path / "host.log")
+        client = Client(process, token)
+        try:
+            if life == 0:
+                deploy(client)
+            assert client.ingress.send("GET", "/").text == f"{SECRET} v"
+            assert SECRET.encode() not in stored(tmp_path)
+            assert token.encode() not in stored(tmp_path)
+            stranger = Connection(process.ready.api, ca=process.ready.ca)
+            assert stranger.send("GET", f"{ROOT}/resources").status_code == 401
+            stranger.close()
+            token = add_token(tokens, "alice")
+            document = client.management.send("GET", "/v1/openapi.json").json()
+            assert document["components"]["securitySchemes"] == {"bearer": {"type": "http", "scheme": "bearer"}}
+            assert document["servers"] == [{"url": process.ready.api}]
+        finally:
+            client.close()
+            process.kill()
+    assert (tmp_path / "state" / "host.key").stat().st_mode & 0o777 == 0o600
+    assert SECRET.encode() not in stored(tmp_path)
