@@ -141,3 +141,39 @@ async def test_a_version_that_still_executes_is_not_deleted(api: Api) -> None:
     assert (await api.delete(version, 1)).json()["code"] == "dependency_conflict"
     api.backend.executing.clear()
     assert (await api.delete(version, 1)).status_code == 200
+
+
+@pytest.mark.req("HA-35", "HA-36", "HA-38")
+async def test_a_stale_or_future_generation_changes_nothing(api: Api) -> None:
+    worker = await api.worker()
+    assert (await api.update(worker, 1, {})).json()["generation"] == 2
+    before = await api.resource(worker)
+    for generation in (0, 1, 3, 9007199254740991):
+        for answer in (await api.update(worker, generation, {}), await api.delete(worker, generation)):
+            assert (answer.status_code, answer.json()["code"]) == (409, "generation_conflict")
+    assert await api.resource(worker) == before
+
+
+@pytest.mark.req("HA-40", "HA-38")
+async def test_an_unfinished_mutation_is_a_202_that_says_where_and_when_to_look(api: Api) -> None:
+    worker = await api.worker()
+    api.backend.hold("workers.register")
+    api.backend.hold("workers.retire")
+    slow = await api.update(worker, 1, {}, key="key-slow-update-00")
+    again = await api.update(worker, 1, {}, key="key-slow-update-00")
+    for answer in (slow, again):
+        operation = answer.json()
+        assert (answer.status_code, operation["status"], operation["generation"]) == (202, "running", 2)
+        assert answer.headers["retry-after"].isdecimal()
+        assert int(answer.headers["retry-after"]) > 0
+        assert answer.headers["location"] == f"{ORIGIN}/apis/forms.takoform.com/v2/operations/{operation['id']}"
+    assert (await api.get(f"/operations/{slow.json()['id']}")).headers.get("retry-after") is None
+    api.backend.release("workers.register")
+    await api.settled(slow.json()["id"])
+    done = await api.update(worker, 1, {}, key="key-slow-update-00")
+    assert (done.status_code, done.json()["status"]) == (200, "succeeded")
+    assert "retry-after" not in done.headers
+    assert done.headers["location"] == slow.headers["location"]
+    deleting = await api.delete(worker, 2)
+    assert (deleting.status_code, deleting.headers["retry-after"]) == (202, slow.headers["retry-after"])
+    api.backend.release("workers.retire")

@@ -357,3 +357,26 @@ async def test_a_failure_after_a_replenishment_loses_nothing(api: Api) -> None:
     api.faults.arm(AFTER_REPLENISH, action=FaultAction.ERROR)
     assert (await api.replenish(asked["id"], SECRETS)).status_code == 500
     assert (await api.settled(asked["id"]))["status"] == "succeeded"
+
+
+@pytest.mark.req("HA-42", "HA-45", "HA-63")
+async def test_every_status_write_with_secrets_is_in_the_table(api: Api) -> None:
+    from host.model.operation_states import EFFECTS, TRANSITIONS, Effect, Status
+
+    spec = await version_spec(api)
+    await api.database.write(lambda tx: tx.execute("CREATE TABLE written (old TEXT, new TEXT, effect TEXT)"))
+    trigger = (
+        "CREATE TRIGGER log_status AFTER UPDATE OF status ON operations BEGIN"
+        " INSERT INTO written VALUES (old.status, new.status, new.effect); END"
+    )
+    await api.database.write(lambda tx: tx.execute(trigger))
+    asked = await waiting(api, spec)
+    api.backend.fail("versions.install", BackendUnavailable("away"))
+    await api.replenish(asked["id"], SECRETS)
+    assert (await api.settled(asked["id"]))["status"] == "succeeded"
+
+    rows = await api.database.read(lambda tx: tx.execute("SELECT old, new, effect FROM written"))
+    written = [(Status(str(old)), Status(str(new)), Effect(str(effect))) for old, new, effect in rows]
+    assert {(old, new) for old, new, _ in written} <= {(old, new) for (old, _), new in TRANSITIONS.items()}
+    assert all(effect in EFFECTS[new] for _, new, effect in written)
+    assert (Status.WAITING_INPUT, Status.QUEUED) in {(old, new) for old, new, _ in written}

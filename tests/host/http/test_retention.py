@@ -95,3 +95,15 @@ async def test_a_counter_at_its_maximum_never_wraps(api: Api) -> None:
     answer = await api.update(uid, largest, {})
     assert (answer.status_code, answer.json()["code"]) == (409, "generation_conflict")
     assert (await api.resource(uid))["generation"] == largest
+
+
+@pytest.mark.req("HA-55", "HA-54")
+async def test_an_operation_that_ends_under_a_shorter_window_keeps_its_promise(tmp_path: Path) -> None:
+    path, clock = tmp_path / "control.sqlite", ControlledClock.frozen(START_MS)
+    async with running_api(path, clock=clock) as api:
+        api.backend.hold("workers.register")
+        first = (await api.create("ModuleWorker", "w", {})).json()
+        backend = api.backend
+    backend.release("workers.register")
+    async with running_api(path, backend, clock, Limits(settle_wait_s=0.2, replay_window_s=60)) as api:
+        assert (await api.settled(first["id"]))["retainUntil"] == first["retainUntil"]
