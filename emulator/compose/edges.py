@@ -87,4 +87,5 @@ def _management_parts(host: Host, document: Callable[[], JsonObject]) -> Managem
         faults=host.faults,
         processes=HostProcesses(lambda: host.workerd.gateway.pid, host.workerd.pool.census),
         openapi=document,
+        operations=host.engine,
     )

@@ -17,12 +17,13 @@ from emulator.management.errors import (
     answer_refused,
 )
 from emulator.management.guard import Guard
-from emulator.management.parts import Inspection, Processes, Uploads
+from emulator.management.parts import Inspection, Processes, Settlements, Uploads
 from emulator.management.routes import (
     ArtifactRoutes,
     DocumentRoutes,
     FaultRoutes,
     InstanceRoutes,
+    OperationRoutes,
     ProcessRoutes,
 )
 from host.model.faults import FaultPoints
@@ -39,6 +40,7 @@ class ManagementParts:
     faults: FaultPoints
     processes: Processes
     openapi: Callable[[], JsonObject]
+    operations: Settlements
 
 
 def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> Starlette:
@@ -55,6 +57,7 @@ def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> St
         Route("/v1/workflows/{address:path}", instances.show, methods=["GET"]),
         Route("/v1/faults", faults.show, methods=["GET"]),
         Route("/v1/faults", faults.arm, methods=["POST"]),
+        Route("/v1/operations/{id}/settle", OperationRoutes(parts.operations).settle, methods=["POST"]),
         Route("/v1/openapi.json", DocumentRoutes(parts.openapi).show, methods=["GET"]),
         Route("/v1/processes", ProcessRoutes(parts.processes).show, methods=["GET"]),
     ]

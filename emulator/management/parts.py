@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from host.model.json import JsonObject
+from host.model.operation_states import Effect
+from host.model.records import Operation
 from host.ports import HeldArtifact
 
 
@@ -50,6 +52,13 @@ class ProcessFigures:
     resident_bytes: int | None
     cpu_ms: int | None
     contexts: int | None = None
+
+
+class Settlements(Protocol):
+    """Operations that the host cannot decide; `host.engine.engine.Engine` is one."""
+
+    async def settle(self, operation_id: str, effect: Effect, message: str) -> Operation | None:
+        """End one that reconciles now as failed; None when there is none."""
 
 
 class Processes(Protocol):

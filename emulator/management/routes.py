@@ -9,9 +9,10 @@ from starlette.responses import JSONResponse, Response
 from emulator.artifacts import ArtifactTooLarge, is_digest
 from emulator.management.bodies import read_object, require
 from emulator.management.errors import ManagementRefused
-from emulator.management.parts import Inspection, Processes, Uploads
+from emulator.management.parts import Inspection, Processes, Settlements, Uploads
 from host.model.faults import DEFAULT_DELAY_S, FaultAction, FaultPoints, UnknownFaultPoint, registered
 from host.model.json import JsonObject
+from host.model.operation_states import Effect
 from host.ports import ArtifactRefused
 
 DEFAULT_PRINCIPAL = "local"
@@ -113,6 +114,24 @@ class FaultRoutes:
         except ValueError as error:
             raise ManagementRefused(400, "invalid_request", str(error)) from error
         return JSONResponse({"armed": {"name": name, "nth": nth, "action": action}})
+
+
+class OperationRoutes:
+    """`/v1/operations/<id>/settle`: what an operator has found out about an Operation that stays reconciling."""
+
+    def __init__(self, settlements: Settlements) -> None:
+        self._settlements = settlements
+
+    async def settle(self, request: Request) -> Response:
+        """`{"effect": "none"|"partial", "message"}`: the Operation fails with that effect (HA-46)."""
+        body = await read_object(request, {"effect": (str,), "message": (str,)})
+        effect, message = require(body, "effect"), require(body, "message")
+        if effect not in (Effect.NONE, Effect.PARTIAL):
+            raise ManagementRefused(400, "invalid_request", "effect is none or partial")
+        settled = await self._settlements.settle(request.path_params["id"], Effect(str(effect)), str(message))
+        if settled is None:
+            raise ManagementRefused(409, "not_reconciling", "no Operation of this id reconciles now")
+        return JSONResponse({"id": settled.id, "status": settled.status, "effect": settled.effect})
 
 
 class DocumentRoutes:

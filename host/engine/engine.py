@@ -18,6 +18,7 @@ from host.engine.keeping import Keeping
 from host.engine.limits import EVERYTHING, Capabilities, Limits
 from host.engine.replenishment import AFTER_REPLENISH, replenish
 from host.engine.requests import DeleteResource, Mutation, fingerprint
+from host.engine.settlement import settle_by_operator
 from host.engine.vault import Vault
 from host.engine.waiters import Waiters
 from host.forms.registry import FormRegistry
@@ -31,7 +32,7 @@ from host.model.errors import (
 )
 from host.model.faults import FaultPoints
 from host.model.ids import Ids
-from host.model.operation_states import Status
+from host.model.operation_states import Effect, Status
 from host.model.private_inputs import PrivateInputs
 from host.model.private_keys import PrivateKeys
 from host.model.records import Operation, Principal, Resource, ResourceFilter, Right
@@ -182,6 +183,15 @@ class Engine:
         self._accepting.add(task)
         task.add_done_callback(self._accepting.discard)
         return await asyncio.shield(task)
+
+    async def settle(self, operation_id: str, effect: Effect, message: str) -> Operation | None:
+        """End a reconciling Operation as an operator says (HA-46); `None` when there is none that reconciles now.
+
+        `effect` is none or partial, `message` is shown to the caller. Raises `IllegalTransition`.
+        """
+        now = self._clock.now_ms()
+        until = now + self.limits.replay_window_s * 1000
+        return await self._database.write(lambda tx: settle_by_operator(tx, operation_id, effect, message, now, until))
 
     async def wait_for_settlement(self, operation: Operation) -> Operation:
         """The Operation as it stands when it has settled, or after `limits.settle_wait_s` of real time."""

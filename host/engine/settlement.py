@@ -13,7 +13,7 @@ from host.model.operation_states import Action, Effect, Phase, Status, phase_for
 from host.model.private_inputs import InputReason
 from host.model.records import Failure, Operation, Resource
 from host.sqlite import Transaction
-from host.store.operations import ask_input, fail, retain, succeed
+from host.store.operations import ask_input, fail, find_operation, retain, succeed
 from host.store.resources import (
     Verified,
     delete_resource,
@@ -76,6 +76,24 @@ def settle_without_inputs(
     if vault.can_compare(tx, taken.operation.id):
         return ask_input(tx, taken.operation, lost, at_ms)
     return settle_failure(tx, taken, inputs_lost(), at_ms, retain_until_ms)
+
+
+def settle_by_operator(
+    tx: Transaction, operation_id: str, effect: Effect, message: str, at_ms: int, retain_until_ms: int
+) -> Operation | None:
+    """End an Operation that only reconciles, as somebody found out by other means (HA-46).
+
+    `None`, and nothing written, when there is no such Operation or it does not reconcile now. Raises
+    `IllegalTransition` for an effect that a failure cannot have.
+    """
+    operation = find_operation(tx, operation_id)
+    if operation is None or operation.status is not Status.RECONCILING:
+        return None
+    failed = fail(tx, operation, effect, Failure(FailureCode.SETTLED_BY_OPERATOR, message), at_ms)
+    retain(tx, failed.id, retain_until_ms)
+    forget_value(tx, failed.id)
+    store_failed(tx, failed.resource_uid, phase_for(failed.action, failed.status), None)
+    return find_operation(tx, failed.id)
 
 
 def _resource(tx: Transaction, operation: Operation) -> Resource:

@@ -107,6 +107,7 @@ class FailureCode(StrEnum):
     CODE_REJECTED = "code_rejected"
     DEPENDENCY_UNFIT = "dependency_unfit"
     PRIVATE_INPUTS_LOST = "private_inputs_lost"
+    SETTLED_BY_OPERATOR = "settled_by_operator"
     BACKEND_FAILED = "backend_failed"
     BACKEND_UNAVAILABLE = "backend_unavailable"
     INTERNAL_ERROR = "internal_error"

@@ -11,6 +11,8 @@ from emulator.artifacts import SCHEMA, ArtifactCustody
 from emulator.management import ClockControl, ManagementParts, ProcessFigures, create_app
 from host.model.faults import FaultPoints, register
 from host.model.json import JsonObject
+from host.model.operation_states import Effect
+from host.model.records import Operation
 from host.model.time import ControlledClock, RealTime
 from host.sqlite import Database
 
@@ -39,6 +41,13 @@ class Instances:
         return {"uid": workflow_uid, "id": instance_id} if workflow_uid == "w" else None
 
 
+class Settlements:
+    """Settles nothing."""
+
+    async def settle(self, operation_id: str, effect: Effect, message: str) -> Operation | None:
+        return None
+
+
 class Processes:
     def processes(self) -> tuple[ProcessFigures, ...]:
         return (ProcessFigures("gateway", 7, 1000, None),)
@@ -59,6 +68,7 @@ async def client(tmp_path: Path, faults: FaultPoints) -> AsyncIterator[httpx.Asy
         faults=faults,
         processes=Processes(),
         openapi=lambda: {"openapi": "3.1.0"},
+        operations=Settlements(),
     )
     transport = httpx.ASGITransport(create_app(parts, hosts=[HOST], token=TOKEN))
     headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -175,3 +185,14 @@ async def test_processes_and_unknown_paths_answer_in_json(client: httpx.AsyncCli
     wrong = await client.delete("/v1/clock")
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "method_not_allowed")
     assert (await client.post("/v1/clock/rewind")).status_code == 404
+
+
+@pytest.mark.req("HA-46")
+async def test_settling_needs_a_known_effect_and_an_operation_that_reconciles(client: httpx.AsyncClient) -> None:
+    for body, status in (
+        ({"effect": "none", "message": "m"}, 409),
+        ({"effect": "unknown", "message": "m"}, 400),
+        ({"effect": "none"}, 400),
+    ):
+        assert (await client.post("/v1/operations/op-1/settle", json=body)).status_code == status
+    assert (await client.get("/v1/openapi.json")).json() == {"openapi": "3.1.0"}

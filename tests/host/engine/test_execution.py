@@ -8,7 +8,7 @@ import pytest
 from host.engine.acceptance import AFTER_COMMIT, BEFORE_COMMIT
 from host.engine.executor import AFTER_BACKEND, AFTER_SETTLE, AFTER_TAKE
 from host.model.faults import FaultAction
-from host.model.operation_states import TRANSITIONS, Status
+from host.model.operation_states import TRANSITIONS, Effect, IllegalTransition, Status
 from host.ports import ArtifactRefused, BackendError, BackendUnavailable
 from tests.host.api import START_MS, Api, deployment_spec, ref, running_api
 
@@ -162,7 +162,7 @@ async def test_every_status_write_is_in_the_table(tmp_path: Path) -> None:
 async def test_a_failure_between_two_writes_loses_nothing_and_doubles_nothing(api: Api, point: str) -> None:
     api.faults.arm(point, action=FaultAction.ERROR)
     first = await api.create("ModuleWorker", "w", {}, key="key-injected-0000")
-    assert first.status_code == (500 if point in (BEFORE_COMMIT, AFTER_COMMIT) else 200), first.text
+    assert (first.status_code == 500) is (point in (BEFORE_COMMIT, AFTER_COMMIT)), first.text
     again = await api.create("ModuleWorker", "w", {}, key="key-injected-0000")
     assert (await api.settled(again.json()["id"]))["status"] == "succeeded"
     assert len((await api.get("/resources")).json()["items"]) == 1
@@ -180,3 +180,32 @@ async def test_the_wait_ends_when_the_client_leaves_and_the_work_goes_on(api: Ap
     uid = (await api.get("/resources")).json()["items"][0]["uid"]
     operation = await api.settled((await api.resource(uid))["lastOperation"])
     assert operation["status"] == "succeeded"
+
+
+@pytest.mark.req("HA-46", "HA-44", "HA-54")
+async def test_what_nobody_can_decide_stays_reconciling_until_an_operator_says(api: Api) -> None:
+    api.backend.fail("workers.register", *[BackendUnavailable("the runtime is away")] * 1000)
+    made = (await api.create("ModuleWorker", "w", {})).json()
+    uid = made["resourceUid"]
+    api.clock.move_to(START_MS + 400 * 86_400_000)
+    await api.engine.sweep()
+    while (found := await api.operation(made["id"]))["status"] != "reconciling":
+        await asyncio.sleep(0)
+    assert found["error"] == {"code": "backend_unavailable", "message": "the runtime is away"}
+    assert found["effect"] == "unknown"
+    assert (await api.delete(uid, 1)).json()["code"] == "resource_busy"
+    assert await api.engine.settle("op-none", Effect.NONE, "x") is None
+    with pytest.raises(IllegalTransition):
+        while await api.engine.settle(made["id"], Effect.UNKNOWN, "x") is None:
+            await asyncio.sleep(0)
+
+    while await api.engine.settle(made["id"], Effect.PARTIAL, "looked at it by hand") is None:
+        await asyncio.sleep(0)
+
+    done = await api.settled(made["id"])
+    assert (done["status"], done["effect"]) == ("failed", "partial")
+    assert done["error"] == {"code": "settled_by_operator", "message": "looked at it by hand"}
+    assert (await api.resource(uid))["phase"] == "error"
+    api.backend.failures.clear()
+    assert (await api.delete(uid, 1)).json()["status"] == "succeeded"
+    assert await api.engine.settle(made["id"], Effect.NONE, "x") is None

@@ -2,7 +2,8 @@
 
 import pytest
 
-from host.engine.requests import DeleteResource, UpdateResource, fingerprint
+from host.engine.requests import CreateResource, DeleteResource, UpdateResource, fingerprint
+from host.http.envelopes import read_create
 from host.model.json import decode_object
 
 
@@ -43,3 +44,16 @@ def test_path_generation_and_method_take_part() -> None:
         fingerprint(DeleteResource("u", 2)),
     }
     assert len(prints) == 5
+
+
+@pytest.mark.req("HA-61", "HA-51")
+def test_a_fingerprint_holds_the_names_of_private_inputs_and_nothing_of_their_values() -> None:
+    def envelope(inputs: str) -> CreateResource:
+        text = f'{{"form":"https://a.b/","space":"s","name":"n","spec":{{}},"privateInputs":{inputs}}}'
+        return read_create(decode_object(text))
+
+    one, other = envelope('{"A":"correct horse"}'), envelope('{"A":"other"}')
+    assert "horse" not in repr(one)
+    assert fingerprint(one) == fingerprint(other)
+    prints = {fingerprint(envelope(inputs)) for inputs in ('{"A":"1"}', '{"B":"1"}', '{"A":"1","B":"2"}', "{}")}
+    assert len(prints) == 4
