@@ -190,7 +190,7 @@ class Engine:
         `effect` is none or partial, `message` is shown to the caller. Raises `IllegalTransition`.
         """
         now = self._clock.now_ms()
-        until = now + self.limits.replay_window_s * 1000
+        until = self.limits.retained_until(now)
         return await self._database.write(lambda tx: settle_by_operator(tx, operation_id, effect, message, now, until))
 
     async def wait_for_settlement(self, operation: Operation) -> Operation:
@@ -243,7 +243,7 @@ class Engine:
             operation_id=self._ids.fresh("op"),
             fresh_uid=self._ids.fresh("r"),
             at_ms=now,
-            retain_until_ms=now + self.limits.replay_window_s * 1000,
+            retain_until_ms=self.limits.retained_until(now),
             hindrance=await self._hindrance(principal, mutation),
         )
         accepted: Accepted = await self._commit(lambda tx: self._acceptance.accept(tx, request))

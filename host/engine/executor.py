@@ -202,7 +202,7 @@ class Executor:
     def _retention(self) -> tuple[int, int]:
         """Now, and until when an Operation that ends now is kept (HA-54)."""
         now = self._clock.now_ms()
-        return now, now + self._limits.replay_window_s * 1000
+        return now, self._limits.retained_until(now)
 
     async def _observe_affected(self, taken: Taken) -> dict[str, JsonObject]:
         """One that cannot be asked now keeps its old observation and its old time."""

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from host.model.time import LATEST_MS
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -17,6 +19,10 @@ class Limits:
     running_operations: int = 8
     private_value_s: int = 3600
     cursor_window_s: int = 86400
+
+    def retained_until(self, at_ms: int) -> int:
+        """Until when an Operation is kept that is accepted or ends at `at_ms` (HA-54); the calendar has an end."""
+        return min(at_ms + self.replay_window_s * 1000, LATEST_MS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from host.engine.limits import Limits
-from host.model.time import ControlledClock, timestamp
+from host.model.time import LATEST_MS, ControlledClock, timestamp
 from tests.host.api import START_MS, Api, running_api
 
 WINDOW_MS = 86_400_000
@@ -107,3 +107,12 @@ async def test_an_operation_that_ends_under_a_shorter_window_keeps_its_promise(t
     backend.release("workers.register")
     async with running_api(path, backend, clock, Limits(settle_wait_s=0.2, replay_window_s=60)) as api:
         assert (await api.settled(first["id"]))["retainUntil"] == first["retainUntil"]
+
+
+@pytest.mark.req("HA-05", "HA-54")
+async def test_the_last_instant_of_the_calendar_is_no_failure(api: Api) -> None:
+    api.clock.move_to(LATEST_MS)
+    operation = (await api.create("ModuleWorker", "w", {})).json()
+    assert operation["retainUntil"] == operation["updatedAt"] == "9999-12-31T23:59:59.999Z"
+    await api.engine.sweep()
+    assert (await api.operation(operation["id"]))["status"] == "succeeded"
