@@ -48,6 +48,10 @@ async def _run(options: HostOptions, began_s: float) -> None:
 
 async def _start(options: HostOptions, stack: AsyncExitStack) -> ReadyReport:
     """Take what is needed before anything is written, then start; `stack` stops it all in reverse."""
+    if options.token_file is not None:
+        from emulator.compose.token_file import TokenFile
+
+        TokenFile.load(options.token_file)
     runtime = find_runtime()
     listeners = bind_all(options.ports)
     stack.callback(listeners.close)

@@ -43,7 +43,8 @@ def serve(*words: str, **environment: str) -> tuple[int, str]:
         (["--allow-outbound", "example.com:0"], "is not local, none or HOST[:PORT]"),
         (["--allow-outbound", "local", "--allow-outbound", "none"], "local or none, not both"),
         (["--stop-policy", "gentle"], "invalid choice: 'gentle'"),
-        (["--auth", "token"], "invalid choice: 'token'"),
+        (["--auth", "token"], "'token' is neither none nor tokens:FILE"),
+        (["--auth", "tokens:no/such/file"], "cannot use the token file no/such/file"),
         (["--ready-file", "no/such/directory/ready.json"], "its directory does not exist"),
     ],
 )
