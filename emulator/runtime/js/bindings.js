@@ -2,9 +2,16 @@
 //
 // The isolate's own env holds VARS (text of a JSON object) and BINDINGS, [[name, kind, stub of the host's entrypoint], ...].
 // A stub never reaches the app: each call sends a text and gets a text. Runs beside app code (rules of prim.js).
-import { JSONparse, TErr, apply, dataDesc, defineProperty, getProto, respText } from "./prim.js";
+import { JSONparse, P, TErr, apply, dataDesc, defineProperty, getProto, respText } from "./prim.js";
 import { namedError } from "./errors.js";
 import { workflowBinding } from "./workflow_binding.js";
+
+// Thousands of calls made at once would keep the process busy with nothing else for seconds: more than this many of an
+// isolate are never on their way, the others wait in order.
+const CALLS_AT_ONCE = 64;
+let free = CALLS_AT_ONCE;
+let first;
+let last;
 
 /**
  * A function that makes a fresh env for the isolate's native env. Call it before app code evaluates: it captures what
@@ -35,14 +42,37 @@ function makeBinding(kind, call) {
 function hostCall(stub) {
   const fetch = getProto(stub).fetch;
   return async (text) => {
+    if (free === 0) await turn();
+    else free -= 1;
     let reply;
     try {
       const response = await apply(fetch, stub, ["http://host/", { __proto__: null, method: "POST", body: text }]);
       reply = JSONparse(await respText(response));
     } catch {
       throw namedError("backend_unavailable", "the host cannot be reached");
+    } finally {
+      passTurn();
     }
     if (reply[0] === "ok") return reply;
     throw reply[1] === "TypeError" ? new TErr(reply[2]) : namedError(reply[1], reply[2]);
   };
+}
+
+function turn() {
+  return new P((resolve) => {
+    const waiting = { __proto__: null, resolve, next: undefined };
+    if (first === undefined) first = waiting;
+    else last.next = waiting;
+    last = waiting;
+  });
+}
+
+function passTurn() {
+  if (first === undefined) {
+    free += 1;
+    return;
+  }
+  const waiting = first;
+  first = waiting.next;
+  waiting.resolve();
 }

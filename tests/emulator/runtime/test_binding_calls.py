@@ -5,8 +5,10 @@ import json
 import pytest
 
 from emulator.contexts import BindingCall
+from emulator.runtime.process import Launcher
 from host.model.json import JsonValue
 from host.ports import BindingRecord
+from tests.emulator.runtime.bundles import Bundler
 from tests.emulator.runtime.gateways import Ingress, handler
 
 WORKFLOW = (BindingRecord("FLOW", "workflow", "workflow-1"),)
@@ -184,3 +186,16 @@ async def test_an_app_that_patches_everything_sees_no_stub(ingress: Ingress) -> 
     source = PATCHES + handler("const made = await env.FLOW.create({}); return new Response(made.id + ' ' + leaks());")
     await ingress.serve((await ingress.version("a", source, bindings=WORKFLOW), 10000))
     assert await ingress.text() == "i-1 leaked: "
+
+
+@pytest.mark.req("DW-10", "MW-14")
+async def test_hundreds_of_calls_at_once_are_not_taken_for_a_loop(launcher: Launcher, bundler: Bundler) -> None:
+    ingress = Ingress(launcher, bundler, cpu_limit_s=0.25)
+    body = (
+        "const calls = Array.from({ length: 600 }, (_, i) => env.FLOW.create({ id: 'i' + i }));"
+        "return new Response((await Promise.all(calls)).length);"
+    )
+    await ingress.serve_handler(body, bindings=WORKFLOW)
+    assert await ingress.text() == "600"
+    assert [json.loads(call.body)[1] for call in ingress.calls.calls] == [f"i{number}" for number in range(600)]
+    await ingress.close()
