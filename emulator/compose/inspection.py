@@ -1,11 +1,15 @@
 """Shows the workflow engine to the management listener: what it waits for, and histories as JSON."""
 
 import json
+import re
 
 from emulator.management.parts import Inspection, Workload
 from emulator.workflow import Engine, InstanceHistory, InstanceView
 from emulator.workflow.inspection import ContextView, EventView, StepView
 from host.model.json import JsonObject, JsonValue
+
+_DEEPEST_SHOWN = 200
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 class EngineWorkload(Workload):
@@ -96,7 +100,25 @@ def _event(view: EventView) -> JsonObject:
 
 
 def _document(text: str | None) -> JsonValue:
+    """The document; one nested deeper than JSON readers may follow is shown as its text."""
     if text is None:
         return None
+    if _is_deep(text):
+        return text
     value: JsonValue = json.loads(text)
     return value
+
+
+def _is_deep(text: str) -> bool:
+    if text.count("{") + text.count("[") <= _DEEPEST_SHOWN:
+        return False
+    depth = 0
+    for token in _STRING_OR_BRACKET.finditer(text):
+        match token[0]:
+            case "{" | "[":
+                depth += 1
+            case "}" | "]":
+                depth -= 1
+        if depth > _DEEPEST_SHOWN:
+            return True
+    return False
