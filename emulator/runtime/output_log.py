@@ -5,8 +5,34 @@ import contextlib
 import os
 from pathlib import Path
 
-_READ_BYTES = 65536
-_PAUSE_S = 0.01  # per read: a child that only prints costs the host little
+from emulator.runtime.platform import widen_pipe
+
+_READ_BYTES = 1 << 20
+_PAUSE_S = 0.002  # per read: a child that only prints costs the host little
+_RATION_BYTES = 1 << 20
+_RATION_S = 1.0
+_DROPPING = b"\n[takohost: more than 1 MiB in a second, the rest is dropped]\n"
+
+
+class _Ration:
+    """What is kept of a child that prints without end. A child is never held up by its log: code that prints in a
+    loop would hold up whatever else its process serves, without being seen to spin."""
+
+    def __init__(self) -> None:
+        self._since_s = 0.0
+        self._left = _RATION_BYTES
+        self._is_told = False
+
+    def of(self, data: bytes, now_s: float) -> bytes:
+        """The part of `data` to keep."""
+        if now_s - self._since_s >= _RATION_S:
+            self._since_s, self._left, self._is_told = now_s, _RATION_BYTES, False
+        kept = data[: self._left]
+        self._left -= len(kept)
+        if len(kept) == len(data) or self._is_told:
+            return kept
+        self._is_told = True
+        return kept + _DROPPING
 
 
 class OutputLog:
@@ -30,6 +56,7 @@ class OutputLog:
         """A descriptor for a child to print on; close it once the child has it. Reading ends with its last holder."""
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
+        widen_pipe(reading, _READ_BYTES)
         self._read_from(reading)
         return writing
 
@@ -38,6 +65,7 @@ class OutputLog:
 
     def _read_from(self, descriptor: int) -> None:
         loop = asyncio.get_running_loop()
+        ration = _Ration()
 
         def read() -> None:
             data = os.read(descriptor, _READ_BYTES)
@@ -45,7 +73,7 @@ class OutputLog:
             if not data or self._file.closed:
                 os.close(descriptor)
                 return
-            self.write(data)
+            self.write(ration.of(data, loop.time()))
             loop.call_later(_PAUSE_S, loop.add_reader, descriptor, read)
 
         loop.add_reader(descriptor, read)

@@ -45,6 +45,15 @@ def limit_data(pid: int, size_bytes: int) -> None:
             resource.prlimit(pid, resource.RLIMIT_DATA, (size_bytes, size_bytes))
 
 
+def widen_pipe(descriptor: int, size_bytes: int) -> None:
+    """Let a pipe hold this much before its writer waits, where the system can."""
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):  # the user's pipes hold too much already
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, size_bytes)
+
+
 def lower_priority(pid: int) -> None:
     """Give a process the processor only when nobody else wants it; there is no way back."""
     with contextlib.suppress(ProcessLookupError, PermissionError):

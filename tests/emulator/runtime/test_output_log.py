@@ -42,6 +42,19 @@ def test_the_file_is_turned_over_at_its_size_and_one_older_is_kept(log: OutputLo
 
 
 @pytest.mark.req("MW-16")
+async def test_a_child_that_only_prints_is_not_held_up_and_its_rest_is_dropped(tmp_path: Path) -> None:
+    log = OutputLog(tmp_path / "out.log", max_bytes=1 << 30)
+    descriptor = log.open_pipe()
+    printed = 64 << 20
+    async with asyncio.timeout(DEADLINE_S):
+        await asyncio.to_thread(lambda: [os.write(descriptor, b"y" * (1 << 20)) for _ in range(printed >> 20)])
+    os.close(descriptor)
+    await until_written(tmp_path / "out.log", b"the rest is dropped")
+    assert (tmp_path / "out.log").stat().st_size < printed
+    log.close()
+
+
+@pytest.mark.req("MW-16")
 async def test_the_apps_console_is_kept(host: ScriptedHost, tmp_path: Path) -> None:
     run = await host.run("console.log('hello from the app'); return {};")
     await run.result()
