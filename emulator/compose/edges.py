@@ -13,8 +13,10 @@ from emulator.compose.inspection import EngineInspection, EngineWorkload
 from emulator.compose.listeners import LOOPBACK, Listeners, address_of
 from emulator.compose.processes import HostProcesses
 from emulator.compose.serving import Server, probe_http
+from emulator.front import FrontLimits, Refusal, RefusalBody
 from emulator.management import ClockControl, ManagementParts, create_app, new_token
-from host.http import openapi
+from emulator.management.errors import refusal as management_refusal
+from host.http import fronts, openapi
 from host.http.app import HttpSettings
 from host.http.app import create_app as create_host_api
 from host.http.authentication import Authenticator
@@ -22,6 +24,8 @@ from host.model.json import JsonObject
 from host.model.time import RealTime
 
 _DISCOVERY = "/.well-known/takoform/v2"
+_MANAGEMENT_LIMITS = FrontLimits(body_s=600.0)
+"""Uploads of artifacts may take a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +66,28 @@ async def serve_edges(
 
     write_private(token_file, f"{token}\n".encode())
     management = Server(
-        create_app(_management_parts(host, document), _own_hosts(listeners), token), listeners.management
+        create_app(_management_parts(host, document), _own_hosts(listeners), token),
+        listeners.management,
+        _refused_management,
+        _MANAGEMENT_LIMITS,
     )
     stack.push_async_callback(management.stop)
     api_app = create_host_api(host.engine, HttpSettings(lambda: origins.api, authenticator))
-    api = Server(api_app, listeners.api, identity)
+    api = Server(api_app, listeners.api, _refused_api, FrontLimits(), identity)
     stack.push_async_callback(api.stop)
     await asyncio.gather(
         api.answers(_DISCOVERY), management.answers("/v1/clock"), probe_http(ingress, "/", None, "ready.invalid")
     )
     return origins
+
+
+def _refused_api(refusal: Refusal) -> RefusalBody:
+    return RefusalBody(fronts.MEDIA_TYPE, fronts.refused_request(refusal.status, refusal.detail))
+
+
+def _refused_management(refusal: Refusal) -> RefusalBody:
+    answer = management_refusal(refusal.status, "invalid_request", refusal.detail)
+    return RefusalBody("application/json", bytes(answer.body))
 
 
 def _own_hosts(listeners: Listeners) -> tuple[str, ...]:

@@ -1,31 +1,33 @@
-"""Runs an ASGI app on a listening socket with Hypercorn and proves that it answers. Knows no app."""
+"""Runs an ASGI app on a listening socket and proves that it answers. Knows no app."""
 
 import asyncio
 import socket
 import ssl
 from typing import Any
 
-from hypercorn.asyncio import serve
-from hypercorn.config import Config
-
 from emulator.compose.authority import ServerIdentity
 from emulator.compose.listeners import address_of
+from emulator.front import FrontLimits, HttpListener, RefusalWriter
 
-_DRAIN_S = 3.0
 _PROBE_S = 20.0
 
 
 class Server:
     """One listener being served; `stop` drains it."""
 
-    def __init__(self, app: Any, listener: socket.socket, identity: ServerIdentity | None = None) -> None:
+    def __init__(
+        self,
+        app: Any,
+        listener: socket.socket,
+        write_refusal: RefusalWriter,
+        limits: FrontLimits,
+        identity: ServerIdentity | None = None,
+    ) -> None:
         self._address = address_of(listener)
         self._identity = identity
-        self._stopping = asyncio.Event()
-        config = _configure(listener.detach(), identity)
-        self._task = asyncio.create_task(
-            serve(app, config, shutdown_trigger=self._stopping.wait, mode="asgi"), name=f"serve {self._address}"
-        )
+        tls = None if identity is None else _server_tls(identity)
+        self._front = HttpListener(app, listener, tls, limits, write_refusal)
+        self._task = asyncio.create_task(self._front.serve(), name=f"serve {self._address}")
 
     async def answers(self, path: str) -> None:
         """Return once a GET of `path` gave an HTTP answer. Raises what stopped the server, or `OSError`."""
@@ -40,11 +42,9 @@ class Server:
 
     async def stop(self) -> None:
         """Take no more connections, let requests finish for a while, end."""
-        self._stopping.set()
-        done, _ = await asyncio.wait({self._task}, timeout=2 * _DRAIN_S)
-        if not done:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        await self._front.drain()
 
 
 async def probe_http(address: str, path: str, tls: ssl.SSLContext | None, host: str | None = None) -> int:
@@ -64,15 +64,10 @@ async def probe_http(address: str, path: str, tls: ssl.SSLContext | None, host: 
     return int(words[1])
 
 
-def _configure(handle: int, identity: ServerIdentity | None) -> Config:
-    config = Config()
-    config.bind = [f"fd://{handle}"]
-    config.alpn_protocols = ["http/1.1"]
-    config.include_server_header = False
-    config.loglevel = "WARNING"
-    config.graceful_timeout = _DRAIN_S
-    config.keep_alive_timeout = 60
-    if identity is not None:
-        config.certfile = str(identity.certificate)
-        config.keyfile = str(identity.key)
-    return config
+def _server_tls(identity: ServerIdentity) -> ssl.SSLContext:
+    """HTTP/1.1 is all that is offered."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_cert_chain(identity.certificate, identity.key)
+    return context

@@ -22,6 +22,7 @@ LAYERS: Mapping[str, set[str]] = {
     | {"host.ports", "emulator.d1", "emulator.runstore", "emulator.catalog", "emulator.contexts"},
     "emulator.runtime": {"host.model", "host.ports", "emulator.catalog", "emulator.contexts"},
     "emulator.bindings": STORES | {"emulator.catalog", "emulator.contexts", "emulator.workflow"},
+    "emulator.front": set(),
     "emulator.management": {"host.model", "host.ports", "emulator.artifacts", "emulator.workflow"},
     "emulator.compose": {"host", "emulator"},
     "emulator.client": set(),

@@ -1,0 +1,24 @@
+"""The words of the Host API for what its HTTP front refuses before a route is known (HA-01). Knows no server."""
+
+from host.model.errors import ErrorCode
+from host.model.json import JsonObject, text_of
+
+MEDIA_TYPE = "application/problem+json"
+_TITLES = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    501: "Not Implemented",
+}
+
+
+def refused_request(status: int, detail: str) -> bytes:
+    """A problem document; every refusal below the routes is `invalid_request`, whatever status HTTP gives it."""
+    document: JsonObject = {
+        "type": "about:blank",
+        "title": _TITLES[status],
+        "status": status,
+        "code": ErrorCode.INVALID_REQUEST,
+        "detail": detail,
+    }
+    return text_of(document).encode("utf-8")
