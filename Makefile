@@ -8,7 +8,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet install
 PYTEST_OPTIONS ?=
 MANIFESTS := pyproject.toml emulator/__init__.py
 
-.PHONY: demo test test-long bench lint fmt mutants docs crash-matrix requirements clean
+.PHONY: demo test test-long bench lint fmt mutants docs crash-matrix hostile requirements clean
 
 ## The main job on this machine: deploy, run, SIGKILL the host, recover. FIXTURE=dir and KILL_AT=n vary it.
 demo: $(VENV)/ready
@@ -48,6 +48,10 @@ docs: $(VENV)/ready-dev
 ## SIGKILL the Host API at every fault point of every create, update and delete, restart, ask again: a matrix.
 crash-matrix: $(VENV)/ready-dev
 	@$(RUN) -m tests.crash_matrix
+
+## A thousand hostile requests over TLS, bodies of 100 MB among them: figures. STORM_SEED=n varies them.
+hostile: $(VENV)/ready-dev
+	@$(RUN) -m pytest -q -s tests/emulator/front/test_storm.py $(PYTEST_OPTIONS)
 
 ## Renew the hashed requirements from pyproject.toml (needs uv).
 requirements:

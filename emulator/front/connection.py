@@ -36,7 +36,7 @@ class Connection(TCPServer):
         self._limits = limits
         is_tls = writer.get_extra_info("ssl_object") is not None
         self._around = Surroundings(
-            app, config, context, is_tls, self.protocol_send, self._linger, limits, write_refusal
+            app, config, context, is_tls, self.protocol_send, self._linger, writer.is_closing, limits, write_refusal
         )
 
     async def run(self) -> None:
@@ -54,15 +54,34 @@ class Connection(TCPServer):
         finally:
             await self._close()
 
+    def forget(self) -> None:
+        """Let go of everything: connection and protocol know each other, and buffers would wait for the collector."""
+        self.writer.transport.abort()
+        vars(self).clear()
+
     async def protocol_send(self, event: Event) -> None:
         """Write, or learn that there is nothing more to write; a client that takes nothing is cut off."""
         if isinstance(event, Updated) and self.reader.at_eof():
             return  # nothing more comes, there is nothing to wait for
+        if isinstance(event, RawData) and self.writer.is_closing():
+            return  # nobody is there to take it
         try:
             async with asyncio.timeout(self._limits.write_s if isinstance(event, RawData) else None):
                 await super().protocol_send(event)
         except TimeoutError:
             self.writer.transport.abort()
+
+    async def _close(self) -> None:
+        """Say farewell, at most for a while; a client that does not listen is cut off."""
+        try:
+            self.writer.close()
+            async with asyncio.timeout(self._limits.linger_s):
+                await self.writer.wait_closed()
+        except (OSError, TimeoutError) as error:
+            error.__traceback__ = None  # its frames hold the writer, which holds the error
+            self.writer.transport.abort()
+        finally:
+            await self.idle_task.stop()
 
     async def _idle_timeout(self) -> None:
         """End a connection on which no request comes, or only a part of one."""

@@ -89,7 +89,7 @@ class HttpListener:
             _log.error("a connection ended by %s", _name_of(error))
             _log.debug("where it ended", exc_info=error)
         finally:
-            writer.transport.abort()
+            connection.forget()
 
     async def _open(self, accepted: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         loop = asyncio.get_running_loop()

@@ -4,6 +4,7 @@ Hypercorn answers what h11 refuses with an empty body and no log line, takes bot
 upper case and changes to HTTP/2 or WebSocket on the client's word. Here all of these are refusals.
 """
 
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,6 +19,11 @@ from emulator.front.heads import check_head
 from emulator.front.limits import FrontLimits
 from emulator.front.refusals import Refusal, RefusalWriter, headers_of, refusal_of_status, report
 
+
+class _ClientGone(Exception):
+    """Requests that it had sent ahead are not served any more."""
+
+
 Address: TypeAlias = tuple[str, int] | None
 
 
@@ -31,6 +37,7 @@ class Surroundings:
     is_tls: bool
     send: Callable[[Event], Awaitable[None]]
     linger: Callable[[], Awaitable[None]]
+    is_gone: Callable[[], bool]
     limits: FrontLimits
     write_refusal: RefusalWriter
 
@@ -55,6 +62,8 @@ class StrictProtocol(H11Protocol):
             await self.send(Updated(idle=True))
         try:
             await super().handle(event)
+        except _ClientGone:
+            await self.send(Closed())
         except Refusal as refusal:
             await self.refuse(refusal)
             await self._around.linger()
@@ -72,9 +81,14 @@ class StrictProtocol(H11Protocol):
 
     async def _check_protocol(self, event: h11.Request) -> None:
         self.is_in_head = False
+        if self._around.is_gone():
+            raise _ClientGone
         self._is_head_request = event.method == b"HEAD"
         check_head(event, self._around.limits)
 
     async def _send_error_response(self, status_code: int) -> None:
+        error = sys.exception()
+        if error is not None:
+            error.__traceback__ = None  # a frame of h11 holds the error that holds the frame
         await self.refuse(refusal_of_status(status_code))
         await self._around.linger()

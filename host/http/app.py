@@ -122,6 +122,7 @@ class HostApi:
     def _refuse(self, request: Request, error: HostApiError, allowed: tuple[str, ...]) -> Response:
         if error.log is not None:
             _log.warning("%s: %s", error.code, error.log)
+        _forget_frames(error)
         schemes = self._settings.authenticator.schemes
         return problem(error, allowed, schemes, str(request.scope.get("http_version", "")))
 
@@ -220,6 +221,13 @@ def _not_offered(offered: Capabilities) -> Mapping[Route, str]:
     if not offered.private_inputs:
         missing[Route.PRIVATE_INPUTS] = "private inputs"
     return missing
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """A future that ended with the error and a frame that holds the future would keep the request's body alive."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__
 
 
 async def _unless_left(request: Request, wait: Awaitable[Operation]) -> Operation:
