@@ -98,7 +98,9 @@ def _own_hosts(listeners: Listeners) -> tuple[str, ...]:
 def _management_parts(host: Host, document: Callable[[], JsonObject]) -> ManagementParts:
     return ManagementParts(
         artifacts=host.artifacts,
-        clock=ClockControl(host.clock, EngineWorkload(host.workflows), RealTime()),
+        clock=ClockControl(
+            host.clock, EngineWorkload(host.workflows), RealTime(), tell=host.workerd.gateway.follow_clock
+        ),
         instances=EngineInspection(host.workflows),
         faults=host.faults,
         processes=HostProcesses(lambda: host.workerd.gateway.pid, host.workerd.pool.census),

@@ -21,7 +21,7 @@ from emulator.runtime.process import Launcher, WorkerdFailed
 from emulator.runtime.routes import RouteTable
 from emulator.runtime.runner import StopRules
 from emulator.runtime.unusable import RuntimeUnusable
-from host.model.time import Clock, RealTime
+from host.model.time import ControlledClock, RealTime
 
 _WORDS = "workers.log"
 
@@ -67,7 +67,7 @@ async def spawn_workerd_side(
     runtime: Runtime,
     state: StateDirectory,
     listeners: Listeners,
-    clock: Clock,
+    clock: ControlledClock,
     real_time: RealTime,
     stack: AsyncExitStack,
 ) -> WorkerdSide:

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from emulator.management.parts import Workload
@@ -29,8 +30,15 @@ class ClockReading:
     next_due_ms: int | None
 
 
+async def _nobody() -> None:
+    """Nobody else has to be told of a change."""
+
+
 class ClockControl:
-    """Freezes, thaws and advances; changes are serialised. Settling is judged by real time only."""
+    """Freezes, thaws and advances; changes are serialised. Settling is judged by real time only.
+
+    `tell` is awaited after every change: what runs app code goes by the clock before the change is reported.
+    """
 
     def __init__(
         self,
@@ -38,11 +46,13 @@ class ClockControl:
         workload: Workload,
         real_time: RealTime,
         settle_timeout_s: float = SETTLE_TIMEOUT_S,
+        tell: Callable[[], Awaitable[None]] = _nobody,
     ) -> None:
         self._clock = clock
         self._workload = workload
         self._real_time = real_time
         self._settle_timeout_s = settle_timeout_s
+        self._tell = tell
         self._moving = asyncio.Lock()
 
     async def read(self) -> ClockReading:
@@ -52,11 +62,13 @@ class ClockControl:
     async def freeze(self) -> ClockReading:
         async with self._moving:
             self._clock.freeze()
+            await self._tell()
         return await self.read()
 
     async def thaw(self) -> ClockReading:
         async with self._moving:
             self._clock.thaw()
+            await self._tell()
         return await self.read()
 
     async def advance(self, seconds: float) -> ClockReading:
@@ -68,7 +80,7 @@ class ClockControl:
             if target_ms > LATEST_MS:
                 raise ClockRefused("the clock cannot go beyond the year 9999")
             await self._pass_due_instants(target_ms)
-            self._move(target_ms)
+            await self._move(target_ms)
             await self._settle()
         return await self.read()
 
@@ -81,12 +93,13 @@ class ClockControl:
     async def _pass_due_instants(self, until_ms: int) -> None:
         await self._settle()
         while (due_ms := await self._workload.next_due_ms()) is not None and due_ms <= until_ms:
-            self._move(due_ms)
+            await self._move(due_ms)
             await self._settle()
 
-    def _move(self, at_ms: int) -> None:
+    async def _move(self, at_ms: int) -> None:
         if at_ms > self._clock.now_ms():
             self._clock.move_to(at_ms)
+            await self._tell()
 
     async def _settle(self) -> None:
         idle = asyncio.ensure_future(self._workload.idle())

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable
-from typing import Literal
+from typing import Literal, assert_never
 
 from emulator.contexts import BindingCalls, StopEvidence
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
@@ -15,7 +15,7 @@ from emulator.runtime.gateway_watchdog import CPU_LIMIT_S, GatewayWatchdog
 from emulator.runtime.kernels import KernelSettings, gateway_config
 from emulator.runtime.process import Launcher, WorkerdFailed
 from emulator.runtime.routes import RouteTable
-from host.model.time import Clock, RealTime, timestamp
+from host.model.time import ClockMode, ControlledClock, RealTime, timestamp
 from host.ports import BackendUnavailable
 
 _LOG = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Gateway:
         settings: KernelSettings,
         listener: socket.socket,
         calls: BindingCalls,
-        clock: Clock,
+        clock: ControlledClock,
         real_time: RealTime,
         cpu_limit_s: float = CPU_LIMIT_S,
     ) -> None:
@@ -92,6 +92,21 @@ class Gateway:
                     process = await self._serving(after=process)
         except TimeoutError as error:
             raise BackendUnavailable("the gateway did not take its routing table in time") from error
+
+    async def follow_clock(self) -> None:
+        """Once this returned no handler sees an earlier state of the clock than the present one.
+
+        A process that does not follow in time is ended: its successor goes by the clock from its start.
+        """
+        try:
+            async with asyncio.timeout(PUBLISH_TIMEOUT_S):
+                process = await self._serving()
+                await process.set_clock(clock_text(self._clock))
+        except GatewayEnded:
+            return
+        except TimeoutError:
+            if self._process is not None:
+                await self._process.end()
 
     async def retire(self, version_uid: str) -> StopEvidence:
         """Stop whatever still runs for a Version that left the table, with evidence (WD-07).
@@ -167,6 +182,7 @@ class Gateway:
         try:
             if self._coming is not None:
                 self._table, self._coming = (await self._coming).to_json(), None
+            await process.set_clock(clock_text(self._clock))
             await process.set_table(self._table)
         except GatewayEnded as error:
             raise WorkerdFailed("the gateway ended before it took its table") from error
@@ -174,3 +190,16 @@ class Gateway:
             await process.end()
             raise
         return process
+
+
+def clock_text(clock: ControlledClock) -> str:
+    """The clock as the kernel is told of it: `system`, `frozen/<instant>` or `ahead/<of the system clock>`, in ms."""
+    match clock.state.mode:
+        case ClockMode.SYSTEM:
+            return "system"
+        case ClockMode.FROZEN:
+            return f"frozen/{clock.now_ms()}"
+        case ClockMode.ADVANCED:
+            return f"ahead/{clock.state.value_ms}"
+        case other:
+            assert_never(other)

@@ -57,6 +57,10 @@ class GatewayProcess:
         """Every request that is accepted once this returned goes by the new table (WD-04). Raises `GatewayEnded`."""
         await self._ask("!table", text)
 
+    async def set_clock(self, text: str) -> None:
+        """No isolate shows an earlier state of the clock once this returned. Raises `GatewayEnded`."""
+        await self._ask("!clock", text)
+
     async def retire(self, version_uid: str) -> None:
         """Stop whatever runs for a Version that is in no table any more (WD-07). Raises `GatewayEnded`."""
         await self._ask("!retire", version_uid)

@@ -127,7 +127,7 @@ def gateway_config(settings: KernelSettings) -> Config:
         settings,
         ("http",),
         sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control")),
-        own_modules=("routes.js",),
+        own_modules=("routes.js", "gateway_version.js"),
         own_durable_classes=("V",),
     )
 

@@ -1,17 +1,20 @@
 // host/http.js: main module of an isolate that answers HTTP requests with the app's `fetch` handler (MW-10, MW-14). The
 // app evaluates after this module, and runs beside it (rules of prim.js).
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Resp, TErr, apply, freeze, getProto, gopd, log, respStatus, uncurry } from "./prim.js";
+import { Resp, TErr, apply, freeze, getProto, gopd, log, respStatus, slice, startsWith, uncurry } from "./prim.js";
 import { envMaker } from "./bindings.js";
+import { replaceClock, setNow, setOffset } from "./clock.js";
 import { describe, namedError, ownValue } from "./errors.js";
 
 // What the kernel asks for itself, before the first request and at any time: no request from outside can have these URLs.
 const LOAD_URL = "http://load/";
 const RUNNING_URL = "http://running/";
+const CLOCK_URL = "http://clock/"; // and "frozen/<ms>" or "ahead/<ms>": first of all, and again whenever the clock changed
 const requestUrl = uncurry(gopd(Request.prototype, "url").get);
 
 let app;
 let running = 0;
+let isClockReplaced = false;
 
 // Which request the running code belongs to, followed through everything asynchronous.
 const requests = new AsyncLocalStorage();
@@ -64,6 +67,14 @@ async function loaded(native) {
   return new Resp(null);
 }
 
+function goBy(clock) {
+  if (!isClockReplaced) replaceClock(0);
+  isClockReplaced = true;
+  if (startsWith(clock, "ahead/")) setOffset(+slice(clock, 6));
+  else setNow(+slice(clock, 7));
+  return new Resp(null);
+}
+
 function failure(error) {
   log("uncaught in fetch: " + describe(error));
   return new Resp("Internal Server Error\n", {
@@ -101,6 +112,7 @@ export class Requests {
     const url = requestUrl(request);
     if (url === LOAD_URL) return loaded(this.#native);
     if (url === RUNNING_URL) return new Resp("" + running);
+    if (startsWith(url, CLOCK_URL)) return goBy(slice(url, CLOCK_URL.length));
     running += 1;
     const state = { __proto__: null, pending: 1 };
     return runIn(requests, state, answer, request, this.#native, contextOf(this.#state, state), state);

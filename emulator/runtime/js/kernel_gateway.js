@@ -1,24 +1,18 @@
 // The kernel of a gateway: the public socket's requests go to a Version picked by weight, in an isolate kept per Version,
 // without a word to the host. The host speaks over the control socket alone.
 //
-// host -> kernel: "!table <n> <json>", "!retire <n> <versionUid>", "!running <n> <versionUid>", "!reply <n> <text>",
-//                 "!ping <n>"
-// kernel -> host: "!done <n>" (after "!running" with a number), "!call <n> <json>", "!pong <n>", "!loading <versionUid>", "!loaded <versionUid>"
+// host -> kernel: "!table <n> <json>", "!clock <n> system|frozen/<ms>|ahead/<ms>", "!retire <n> <versionUid>",
+//                 "!running <n> <versionUid>", "!reply <n> <text>", "!ping <n>"
+// kernel -> host: "!done <n>" (after "!running" with a number), "!call <n> <json>", "!pong <n>",
+//                 "!loading <versionUid>", "!loaded <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
-import { Calls, Host, Outbound, codeOf, isolateOf } from "kernel_shared.js";
+import { V, common, versionObject } from "gateway_version.js";
+import { Calls, Host, Outbound } from "kernel_shared.js";
 import { Routes, missing, plain } from "routes.js";
-import HTTP from "http.txt";
 
-export { Host, Outbound };
+export { Host, Outbound, V };
 
-const MAIN = { name: "host/http.js", modules: { "host/http.js": { js: HTTP } } };
-const FACET = "app";
 const LONGEST_START_MS = 10000;
-
-// One isolate runs the router, K and every V: they share these.
-let routes;
-// Versions by uid from their first table until they are retired: a request keeps the Version it was given (WD-03).
-const versions = new Map();
 
 /** The host's end: holds the one WebSocket, as I/O objects belong to the request that made them. */
 export class K extends DurableObject {
@@ -53,6 +47,8 @@ export class K extends DurableObject {
       case "!table":
         this.#setTable(JSON.parse(rest));
         return this.#host.send("!done " + number);
+      case "!clock":
+        return this.#setClock(number, rest);
       case "!retire":
         return this.#retire(number, rest);
       case "!running":
@@ -65,13 +61,22 @@ export class K extends DurableObject {
   }
 
   #setTable(table) {
-    for (const worker of table.workers) for (const version of worker.versions) versions.set(version.versionUid, version);
-    routes = new Routes(table);
+    for (const { versions } of table.workers) {
+      for (const version of versions) common.versions.set(version.versionUid, version);
+    }
+    common.routes = new Routes(table);
+  }
+
+  // Done once no isolate shows an earlier state: whoever changed the clock may rely on it.
+  async #setClock(number, text) {
+    common.clock = text;
+    await Promise.all([...common.controlled].map((uid) => versionObject(this.env, uid).follow()));
+    this.#host.send("!done " + number);
   }
 
   // Whatever runs for the Version runs below its V; without V there is nothing.
   async #retire(number, versionUid) {
-    versions.delete(versionUid);
+    common.versions.delete(versionUid);
     await versionObject(this.env, versionUid).stop();
     this.#host.send("!done " + number);
   }
@@ -80,77 +85,6 @@ export class K extends DurableObject {
     const running = await versionObject(this.env, versionUid).running();
     this.#host.send("!done " + number + " " + running);
   }
-}
-
-/**
- * Holds the isolate of one Version as a facet, with all its requests: the abort of the facet ends whatever they still do.
- * A plain entrypoint would be cheaper by a hop, but nothing ends its streams and promises.
- */
-export class V extends DurableObject {
-  #requests; // the facet, once the app's code was evaluated in it
-  #loading;
-  #isOpen = false;
-
-  async fetch(request) {
-    if (this.#requests === undefined) {
-      this.#loading ??= this.#load(this.ctx.id.name).finally(() => (this.#loading = undefined));
-      await this.#loading;
-    }
-    if (this.#requests === undefined) return plain(503, "This Version was retired.");
-    try {
-      return await this.#requests.fetch(request);
-    } catch (error) {
-      this.#requests = undefined; // the facet may have broken: the next request asks for it anew
-      throw error;
-    }
-  }
-
-  /** How many handlers and promises given to `waitUntil` are unsettled. A body that only streams is not counted. */
-  async running() {
-    if (this.#requests === undefined) return this.#loading === undefined ? 0 : 1;
-    try {
-      return Number(await (await this.#requests.fetch("http://running/")).text());
-    } catch {
-      return 0; // a broken facet runs nothing
-    }
-  }
-
-  stop() {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    this.#requests = undefined;
-    this.ctx.facets.abort(FACET, new Error("retired by the host"));
-  }
-
-  async #load(uid) {
-    if (!versions.has(uid)) return;
-    const kernel = this.env.K.get(this.env.K.idFromName("k"));
-    await kernel.say("!loading", uid);
-    await scheduler.wait(0); // the word is out before the process is busy
-    try {
-      const code = await codeOf(this.env, versions.get(uid).code, MAIN);
-      if (!versions.has(uid)) return;
-      const requests = this.#facet(code, versions.get(uid));
-      this.#isOpen = true;
-      await requests.fetch("http://load/");
-      this.#requests = requests;
-    } finally {
-      await kernel.say("!loaded", uid);
-    }
-  }
-
-  #facet(code, version) {
-    const isolate = isolateOf(code, version, this.ctx.exports);
-    const flags = [...isolate.compatibilityFlags, "nodejs_als"];
-    return this.ctx.facets.get(FACET, () => {
-      const worker = this.env.LOADER.load({ ...isolate, compatibilityFlags: flags });
-      return { class: worker.getDurableObjectClass("Requests") };
-    });
-  }
-}
-
-function versionObject(env, versionUid) {
-  return env.V.get(env.V.idFromName(versionUid));
 }
 
 /** The host's own socket. */
@@ -162,13 +96,13 @@ export class Control extends WorkerEntrypoint {
 
 // A process takes over the public socket before it has a table: requests that waited in its queue wait a little more.
 async function firstRoutes() {
-  for (let waited = 0; routes === undefined && waited < LONGEST_START_MS; waited += 2) await scheduler.wait(2);
-  return routes;
+  for (let waited = 0; common.routes === undefined && waited < LONGEST_START_MS; waited += 2) await scheduler.wait(2);
+  return common.routes;
 }
 
 export default {
   async fetch(request, env) {
-    const known = routes ?? (await firstRoutes());
+    const known = common.routes ?? (await firstRoutes());
     if (known === undefined) return plain(503, "The host has not said where requests go.");
     const url = new URL(request.url);
     const route = known.at(url.hostname);

@@ -19,7 +19,6 @@ from host.model.time import ControlledClock, RealTime
 from host.ports import BindingRecord, VersionRecord
 from tests.emulator.runtime.bundles import Bundler
 
-NOW_MS = 1_800_000_000_000
 DEADLINE_S = 30.0
 
 Reply = Callable[[BindingCall], list[JsonValue]]
@@ -49,6 +48,7 @@ class Ingress:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port: int = self.listener.getsockname()[1]
         self.calls = ScriptedCalls()
+        self.clock = ControlledClock()
         self._bundler = bundler
         outbound = OutboundPolicy(OutboundMode.LOCAL, own_ports=(self.port,))
         self.gateway = Gateway(
@@ -56,7 +56,7 @@ class Ingress:
             KernelSettings(bundler.code_dir, outbound),
             self.listener,
             self.calls,
-            ControlledClock.frozen(NOW_MS),
+            self.clock,
             RealTime(),
             cpu_limit_s,
         )

@@ -1,0 +1,151 @@
+// Where the code of one Version runs in a gateway: V and its isolates. Knows neither routes nor the host's socket.
+import { DurableObject } from "cloudflare:workers";
+import { codeOf, isolateOf } from "kernel_shared.js";
+import { plain } from "routes.js";
+import HTTP from "http.txt";
+
+const MAIN = { name: "host/http.js", modules: { "host/http.js": { js: HTTP } } };
+const SYSTEM = "system";
+
+/** What the router, K and every V share: one isolate runs them all. */
+export const common = {
+  routes: undefined,
+  // Versions by uid from their first table until they are retired: a request keeps the Version it was given (WD-03).
+  versions: new Map(),
+  // "system", "frozen/<ms>" or "ahead/<ms>", as the host said last.
+  clock: SYSTEM,
+  // uids of the Versions whose V has isolates that go by a controlled clock.
+  controlled: new Set(),
+};
+
+export function versionObject(env, versionUid) {
+  return env.V.get(env.V.idFromName(versionUid));
+}
+
+/** Code that goes by one kind of clock: its facet is named after the kind, so code never meets the other one. */
+class App {
+  requests; // the facet, once the app's code was evaluated in it
+  loading;
+  isOpen = false;
+  #told;
+  #telling = Promise.resolve();
+
+  constructor(kind) {
+    this.kind = kind;
+  }
+
+  /** Resolves once the isolate goes by the clock as it is now. */
+  follow(requests) {
+    this.#telling = this.#telling.catch(() => {}).then(() => this.#tell(requests));
+    return this.#telling;
+  }
+
+  forget() {
+    this.#told = undefined;
+  }
+
+  async #tell(requests) {
+    while (this.kind !== SYSTEM && this.#told !== common.clock) {
+      const clock = common.clock;
+      await requests.fetch("http://clock/" + clock);
+      this.#told = clock;
+    }
+  }
+}
+
+/**
+ * Holds the isolates of one Version as facets, with all their requests: the abort of a facet ends whatever they still do.
+ * A plain entrypoint would be cheaper by a hop, but nothing ends its streams and promises.
+ */
+export class V extends DurableObject {
+  #apps = new Map(); // by kind of clock
+
+  async fetch(request) {
+    const app = this.#app(common.clock === SYSTEM ? SYSTEM : "controlled");
+    if (app.requests === undefined) {
+      app.loading ??= this.#load(app).finally(() => (app.loading = undefined));
+      await app.loading;
+    }
+    if (app.requests === undefined) return plain(503, "This Version was retired.");
+    try {
+      return await app.requests.fetch(request);
+    } catch (error) {
+      app.requests = undefined; // the facet may have broken: the next request asks for it anew
+      throw error;
+    }
+  }
+
+  /** Resolves once no isolate shows an earlier state of a controlled clock. */
+  async follow() {
+    for (const app of this.#apps.values()) {
+      try {
+        if (app.requests !== undefined) await app.follow(app.requests);
+      } catch {
+        app.requests = undefined; // broken: it is told when it is asked for anew
+      }
+    }
+  }
+
+  /** How many handlers and promises given to `waitUntil` are unsettled. A body that only streams is not counted. */
+  async running() {
+    let count = 0;
+    for (const app of this.#apps.values()) count += await runningIn(app);
+    return count;
+  }
+
+  stop() {
+    for (const app of this.#apps.values()) {
+      if (app.isOpen) this.ctx.facets.abort(app.kind, new Error("retired by the host"));
+    }
+    this.#apps.clear();
+    common.controlled.delete(this.ctx.id.name);
+  }
+
+  #app(kind) {
+    if (!this.#apps.has(kind)) this.#apps.set(kind, new App(kind));
+    return this.#apps.get(kind);
+  }
+
+  async #load(app) {
+    const uid = this.ctx.id.name;
+    if (!common.versions.has(uid)) return;
+    const kernel = this.env.K.get(this.env.K.idFromName("k"));
+    await kernel.say("!loading", uid);
+    await scheduler.wait(0); // the word is out before the process is busy
+    try {
+      const code = await codeOf(this.env, common.versions.get(uid).code, MAIN);
+      if (!common.versions.has(uid)) return;
+      await this.#open(app, this.#facet(app.kind, code, common.versions.get(uid)));
+    } finally {
+      await kernel.say("!loaded", uid);
+    }
+  }
+
+  async #open(app, requests) {
+    app.isOpen = true;
+    app.forget();
+    if (app.kind !== SYSTEM) common.controlled.add(this.ctx.id.name);
+    await app.follow(requests);
+    await requests.fetch("http://load/");
+    await app.follow(requests);
+    if (this.#apps.get(app.kind) === app) app.requests = requests;
+  }
+
+  #facet(kind, code, version) {
+    const isolate = isolateOf(code, version, this.ctx.exports);
+    const flags = [...isolate.compatibilityFlags, "nodejs_als"];
+    return this.ctx.facets.get(kind, () => {
+      const worker = this.env.LOADER.load({ ...isolate, compatibilityFlags: flags });
+      return { class: worker.getDurableObjectClass("Requests") };
+    });
+  }
+}
+
+async function runningIn(app) {
+  if (app.requests === undefined) return app.loading === undefined ? 0 : 1;
+  try {
+    return Number(await (await app.requests.fetch("http://running/")).text());
+  } catch {
+    return 0; // a broken facet runs nothing
+  }
+}
