@@ -18,6 +18,7 @@ from emulator.compose.state import StateDirectory
 from emulator.compose.stored import open_control_database, open_emulator_database
 from emulator.compose.workerd_side import WorkerdSide
 from emulator.d1 import Database as Rows
+from emulator.d1 import FileDriver
 from emulator.runtime.identity import process_started
 from emulator.workflow import Engine as WorkflowEngine
 from host.engine.engine import Engine as HostEngine
@@ -60,7 +61,7 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     stack.push_async_callback(emulator_database.close)
     control_database = await open_control_database(around.state)
     stack.push_async_callback(control_database.close)
-    rows = Rows(emulator_database)
+    rows = Rows(FileDriver(emulator_database))
     keys = load_keys(around.state.host_key)
     catalog = Catalog(rows, keys)
     routing = Routing(catalog, around.workerd.gateway, around.options.default_worker)

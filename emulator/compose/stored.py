@@ -6,12 +6,15 @@ from pathlib import Path
 from emulator.artifacts import SCHEMA as ARTIFACTS
 from emulator.compose.errors import FoundationUnusable
 from emulator.compose.state import StateDirectory
+from emulator.d1 import with_values_up_to
 from emulator.workflow import schema as emulator_schema
-from host.sqlite import Database, DatabaseCorrupt, DatabaseError, NewerDatabase
+from host.sqlite import Confinement, Database, DatabaseCorrupt, DatabaseError, NewerDatabase
 from host.store import schema as control_schema
 
 EMULATOR_MIGRATIONS = (emulator_schema.MIGRATIONS[0] + ARTIFACTS, *emulator_schema.MIGRATIONS[1:])
 """The tables of every part that keeps rows beside the runs."""
+_CONFINEMENT = with_values_up_to(16 * 1024 * 1024)
+"""A run row holds params and output as JSON strings, of up to 2 MiB each once escaped."""
 
 
 async def open_control_database(state: StateDirectory) -> Database:
@@ -21,12 +24,14 @@ async def open_control_database(state: StateDirectory) -> Database:
 
 async def open_emulator_database(state: StateDirectory) -> Database:
     """Catalog, runs and artifacts. Raises `FoundationUnusable`."""
-    return await _open(state.emulator_database, emulator_schema.APPLICATION_ID, EMULATOR_MIGRATIONS)
+    return await _open(state.emulator_database, emulator_schema.APPLICATION_ID, EMULATOR_MIGRATIONS, _CONFINEMENT)
 
 
-async def _open(path: Path, application_id: int, migrations: Sequence[str]) -> Database:
+async def _open(
+    path: Path, application_id: int, migrations: Sequence[str], confinement: Confinement | None = None
+) -> Database:
     try:
-        return await Database.open(path, application_id=application_id, migrations=migrations)
+        return await Database.open(path, application_id=application_id, migrations=migrations, confinement=confinement)
     except NewerDatabase as error:
         raise FoundationUnusable(str(error)) from error
     except DatabaseCorrupt as error:

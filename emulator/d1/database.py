@@ -2,34 +2,29 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import TypeAlias
 
-from emulator.d1.statement import Result, Statement
-from host import sqlite
-from host.sqlite import Transaction, Value
+from emulator.d1.driver import Driver
+from emulator.d1.statement import ExecResult, Result, Statement
+from emulator.d1.values import check_values
+from host.sqlite import StatementRefused, Value
 from host.sqlite.transaction import Row
 
 
-def _run(transaction: Transaction, statements: Sequence[Statement]) -> list[Result]:
-    results: list[Result] = []
-    for statement in statements:
-        rows = tuple(transaction.execute(statement.sql, statement.values))
-        results.append(Result(rows, 0 if statement.is_query else transaction.changes))
-    return results
-
-
 class PreparedStatement:
-    """A statement that runs by itself; `bind` gives a new one, as in D1."""
+    """A statement that runs by itself or in a batch; `bind` gives a new one, as in D1."""
 
     def __init__(self, database: "Database", statement: Statement) -> None:
         self._database = database
         self.statement = statement
 
     def bind(self, *values: Value) -> "PreparedStatement":
-        """The same text with these values in place of any bound before."""
+        """The same text with these values in place of any bound before. Raises `ValueRefused` at once."""
+        check_values(values)
         return PreparedStatement(self._database, Statement(self.statement.sql, values))
 
     async def all(self) -> Result:
-        """Rows as tuples in the order of the text, and the changes made. Raises `host.sqlite.DatabaseError`."""
+        """Row objects in `results`, and `meta`. Raises `host.sqlite.DatabaseError`."""
         if self.statement.is_query:
             return (await self._database.query([self.statement]))[0]
         return (await self._database.batch([self.statement]))[0]
@@ -38,38 +33,60 @@ class PreparedStatement:
         """The same as `all`, for statements that are run for their changes."""
         return await self.all()
 
-    async def first(self) -> Row | None:
-        """The first row, or none."""
-        rows = (await self.all()).rows
-        return rows[0] if rows else None
+    async def first(self, column: str | None = None) -> dict[str, Value] | Value:
+        """The first row's object, or its value of one column; none without a row. Raises `DatabaseError`."""
+        results = (await self.all()).results
+        if not results:
+            return None
+        if column is None:
+            return results[0]
+        if column not in results[0]:
+            raise StatementRefused(f"there is no column {column!r} in the result")
+        return results[0][column]
 
-    async def raw(self) -> tuple[Row, ...]:
-        """The rows alone."""
-        return (await self.all()).rows
+    async def raw(self, column_names: bool = False) -> list[Row]:
+        """The rows as tuples, after a tuple of the column names if they are asked for."""
+        found = await self.all()
+        return [found.columns, *found.rows] if column_names else list(found.rows)
+
+
+Preparable: TypeAlias = Statement | PreparedStatement
 
 
 class Database:
-    """The D1-shaped face of one file. Batches are durable when they return and keep the order of the calls."""
+    """The D1-shaped face of one database. Batches are durable when they return and keep the order of the calls."""
 
-    def __init__(self, file: sqlite.Database) -> None:
-        self._file = file
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
 
     def prepare(self, sql: str) -> PreparedStatement:
         return PreparedStatement(self, Statement(sql))
 
-    def submit(self, statements: Sequence[Statement]) -> "asyncio.Future[list[Result]]":
-        """Queue a batch now; it joins the next group commit. The future ends when the batch is durable or refused."""
-        members = tuple(statements)
-        return self._file.submit(lambda transaction: _run(transaction, members))
+    def submit(self, statements: Sequence[Preparable]) -> "asyncio.Future[list[Result]]":
+        """Queue a batch now; it joins the next group commit. The future ends when the batch is durable or refused.
 
-    async def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        Raises `ValueRefused` at once, nothing queued.
+        """
+        return self._driver.submit(_checked(statements))
+
+    async def batch(self, statements: Sequence[Preparable]) -> list[Result]:
         """Run all of them in one transaction, or none. Raises `host.sqlite.DatabaseError`.
 
         A caller that is cancelled leaves the batch queued: it is committed all the same.
         """
         return await asyncio.shield(self.submit(statements))
 
-    async def query(self, statements: Sequence[Statement]) -> list[Result]:
+    async def query(self, statements: Sequence[Preparable]) -> list[Result]:
         """Run reading statements on one snapshot of what is committed."""
-        members = tuple(statements)
-        return await self._file.read(lambda transaction: _run(transaction, members))
+        return await self._driver.query(_checked(statements))
+
+    async def exec(self, sql: str) -> ExecResult:
+        """Run every statement of a text, without parameters, in one transaction. Raises `DatabaseError`."""
+        return await self._driver.run_script(sql)
+
+
+def _checked(statements: Sequence[Preparable]) -> list[Statement]:
+    plain = [each.statement if isinstance(each, PreparedStatement) else each for each in statements]
+    for statement in plain:
+        check_values(statement.values)
+    return plain

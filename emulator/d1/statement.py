@@ -1,4 +1,4 @@
-"""Statements and results as values: a text with its bound values, rows with a count. Executes nothing."""
+"""Statements and results as values: a text with its bound values, rows with names and counts. Executes nothing."""
 
 import re
 from collections.abc import Mapping
@@ -25,16 +25,46 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Meta:
+    """What D1 tells beside the rows; `duration_ms` is the time inside the database."""
+
+    changes: int
+    last_row_id: int
+    changed_db: bool
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
-    """What one statement of a batch gave: its rows, and how many rows it changed."""
+    """What one statement gave: its rows, and how many rows it changed (0 for one that reads)."""
 
     rows: tuple[Row, ...]
     changes: int
+    columns: tuple[str, ...] = ()
+    last_row_id: int = 0
+    duration_ms: float = 0.0
 
     @property
     def is_applied(self) -> bool:
         """Whether a guarded write took place: its fence held."""
         return self.changes > 0
+
+    @property
+    def results(self) -> list[dict[str, Value]]:
+        """Row objects by column name; of columns with one name the last stays, as in D1."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    @property
+    def meta(self) -> Meta:
+        return Meta(self.changes, self.last_row_id, self.changes > 0, self.duration_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """How many statements a script held, and how long they took."""
+
+    count: int
+    duration_ms: float
 
 
 @lru_cache(maxsize=512)

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 import aiosqlite
 import apsw
 
+from host.sqlite.confinement import ConfinedConnection
 from host.sqlite.errors import DatabaseUnusable, translated
 
 T = TypeVar("T")
@@ -37,12 +38,12 @@ class ThinConnection:
     def __init__(self, path: Path, read_only: bool) -> None:
         with translated():
             flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
-            self._apsw = apsw.Connection(str(path), flags=flags, statementcachesize=200)
+            self._apsw = ConfinedConnection(str(path), flags=flags, statementcachesize=200)
             self._apsw.set_busy_handler(_BusyWait())
             if read_only:
                 self._apsw.execute("PRAGMA query_only = ON")
 
-    def execute(self, work: Callable[[apsw.Connection], T], parameters: object = ()) -> _Outcome[T]:
+    def execute(self, work: Callable[[ConfinedConnection], T], parameters: object = ()) -> _Outcome[T]:
         """Run `work` whole in this connection's thread."""
         return _Outcome(work(self._apsw))
 
@@ -83,7 +84,7 @@ async def connect(path: Path, *, read_only: bool) -> aiosqlite.Connection:
     return await aiosqlite.Connection(connector, iter_chunk_size=64)
 
 
-async def run_whole(connection: aiosqlite.Connection, work: Callable[[apsw.Connection], T]) -> T:
+async def run_whole(connection: aiosqlite.Connection, work: Callable[[ConfinedConnection], T]) -> T:
     """Run `work` in the connection's thread, in one hop, and return its value."""
     return cast(T, await connection.execute_fetchall(cast(Any, work), ()))
 

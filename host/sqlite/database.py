@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import aiosqlite
-import apsw
 
+from host.sqlite.confinement import ConfinedConnection, Confinement
 from host.sqlite.connection import check_json_rules, connect, run_whole
 from host.sqlite.errors import DatabaseError
 from host.sqlite.group import Failed, Work, run_group, run_read
@@ -33,17 +33,25 @@ class Database:
         self._committer = asyncio.create_task(self._commit_groups(), name=f"commit {path.name}")
 
     @classmethod
-    async def open(cls, path: Path, *, application_id: int, migrations: Sequence[str]) -> "Database":
-        """Open or make the file at the newest schema; a refused file is untouched. Raises `DatabaseError`."""
+    async def open(
+        cls, path: Path, *, application_id: int, migrations: Sequence[str], confinement: Confinement | None = None
+    ) -> "Database":
+        """Open or make the file at the newest schema; a refused file is untouched. Raises `DatabaseError`.
+
+        With a confinement, units of work run only what it allows; the migrations are free of it.
+        """
         writer = await connect(path, read_only=False)
         try:
 
-            def prepare(connection: apsw.Connection) -> None:
+            def prepare(connection: ConfinedConnection) -> None:
                 check_json_rules(connection)
                 migrate(connection, path, application_id, migrations)
 
             await run_whole(writer, prepare)
             reader = await connect(path, read_only=True)
+            if confinement is not None:
+                for each in (writer, reader):
+                    await run_whole(each, lambda connection: connection.confine(confinement))
         except BaseException:
             await writer.close()
             raise

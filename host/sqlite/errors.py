@@ -22,6 +22,10 @@ class DatabaseFull(DatabaseError):
     """No room or an I/O failure; the commit did not happen."""
 
 
+class AnswerLost(DatabaseError):
+    """The database did not answer: nobody can tell whether the transaction was committed."""
+
+
 class DatabaseCorrupt(DatabaseError):
     """The file is not a database or is damaged."""
 
@@ -38,6 +42,18 @@ class StatementRefused(DatabaseError):
     """The SQL text or a bound value is not acceptable."""
 
 
+class ValueRefused(StatementRefused):
+    """A bound value is not null, an integer of 64 bits, a finite float, a text or bytes."""
+
+
+class LimitExceeded(StatementRefused):
+    """The statement or a value is larger than a limit of the connection."""
+
+
+class NotAuthorized(StatementRefused):
+    """The statement would control transactions, open other files, set a PRAGMA or make temporary objects."""
+
+
 _CLASSES: tuple[tuple[type[Exception], type[DatabaseError]], ...] = (
     (apsw.ConstraintError, ConstraintFailed),
     (apsw.BusyError, DatabaseBusy),
@@ -51,8 +67,23 @@ _CLASSES: tuple[tuple[type[Exception], type[DatabaseError]], ...] = (
     (apsw.PermissionsError, DatabaseUnusable),
     (apsw.SQLError, StatementRefused),
     (apsw.BindingsError, StatementRefused),
-    (apsw.TooBigError, StatementRefused),
+    (apsw.TooBigError, LimitExceeded),
+    (apsw.AuthError, NotAuthorized),
 )
+_LIMIT_MESSAGES = (
+    "too many",
+    "Expression tree is too large",
+    "pattern too complex",
+    "variable number must be between",
+)
+
+
+def _class_of(error: apsw.Error) -> type[DatabaseError]:
+    for theirs, ours in _CLASSES:
+        if isinstance(error, theirs):
+            is_limit = ours is StatementRefused and any(part in str(error) for part in _LIMIT_MESSAGES)
+            return LimitExceeded if is_limit else ours
+    return DatabaseError
 
 
 @contextmanager
@@ -61,9 +92,6 @@ def translated() -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:
-        for theirs, ours in _CLASSES:
-            if isinstance(error, theirs):
-                raise ours(str(error)) from error
-        raise DatabaseError(str(error)) from error
-    except (TypeError, OverflowError) as error:
-        raise StatementRefused(f"a bound value is not storable: {error}") from error
+        raise _class_of(error)(str(error)) from error
+    except (TypeError, OverflowError, UnicodeEncodeError) as error:
+        raise ValueRefused(f"a bound value is not storable: {error}") from error

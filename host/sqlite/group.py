@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import apsw
-
+from host.sqlite.confinement import ConfinedConnection
 from host.sqlite.errors import DatabaseError, translated
 from host.sqlite.transaction import Transaction
 
@@ -32,7 +31,7 @@ class Failed:
 Result: TypeAlias = Done | Failed
 
 
-def run_group(connection: apsw.Connection, works: Sequence[Work]) -> list[Result]:
+def run_group(connection: ConfinedConnection, works: Sequence[Work]) -> list[Result]:
     """Run `works` in order, in one commit. A result stands only when the commit has returned.
 
     A member that ends the transaction (`OR ROLLBACK`) undoes what ran before it, so then every member runs again
@@ -54,61 +53,61 @@ class _TransactionEnded(Exception):
     """A member left no transaction behind."""
 
 
-def _run_together(connection: apsw.Connection, works: Sequence[Work]) -> list[Result]:
+def _run_together(connection: ConfinedConnection, works: Sequence[Work]) -> list[Result]:
     with translated():
-        connection.execute("BEGIN IMMEDIATE")
+        connection.control("BEGIN IMMEDIATE")
     try:
         results = [_run_member(connection, work) for work in works]
         with translated():
-            connection.execute("COMMIT")
+            connection.control("COMMIT")
     except BaseException:
         _roll_back(connection)
         raise
     return results
 
 
-def _run_member(connection: apsw.Connection, work: Work) -> Result:
+def _run_member(connection: ConfinedConnection, work: Work) -> Result:
     with translated():
-        connection.execute("SAVEPOINT member")
+        connection.control("SAVEPOINT member")
     try:
         result: Result = Done(work(Transaction(connection)))
     except Exception as error:
         if not connection.in_transaction:
             raise _TransactionEnded from error
         with translated():
-            connection.execute("ROLLBACK TO member")
+            connection.control("ROLLBACK TO member")
         result = Failed(error)
     if not connection.in_transaction:
         raise _TransactionEnded
     with translated():
-        connection.execute("RELEASE member")
+        connection.control("RELEASE member")
     return result
 
 
-def _run_alone(connection: apsw.Connection, work: Work) -> Result:
+def _run_alone(connection: ConfinedConnection, work: Work) -> Result:
     try:
         with translated():
-            connection.execute("BEGIN IMMEDIATE")
+            connection.control("BEGIN IMMEDIATE")
         value = work(Transaction(connection))
         with translated():
-            connection.execute("COMMIT")
+            connection.control("COMMIT")
     except Exception as error:
         _roll_back(connection)
         return Failed(error)
     return Done(value)
 
 
-def run_read(connection: apsw.Connection, work: Work) -> Any:
+def run_read(connection: ConfinedConnection, work: Work) -> Any:
     """Run `work` on one snapshot of the committed state."""
     with translated():
-        connection.execute("BEGIN")
+        connection.control("BEGIN")
     try:
         return work(Transaction(connection))
     finally:
         _roll_back(connection)
 
 
-def _roll_back(connection: apsw.Connection) -> None:
+def _roll_back(connection: ConfinedConnection) -> None:
     if connection.in_transaction:
         with translated():
-            connection.execute("ROLLBACK")
+            connection.control("ROLLBACK")

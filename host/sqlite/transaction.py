@@ -1,14 +1,41 @@
 """What a unit of work sees of SQLite: statements inside a transaction that somebody else begins and ends."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 import apsw
 
-from host.sqlite.errors import translated
+from host.sqlite.errors import StatementRefused, translated
 
 Value: TypeAlias = int | float | str | bytes | None
 Row: TypeAlias = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All that one statement gave: `changes` counts rows it inserted, updated or deleted, 0 for one that reads."""
+
+    columns: tuple[str, ...]
+    rows: list[Row]
+    changes: int
+    last_row_id: int
+
+
+class _Trace:
+    """Sees each statement of a text before it runs: keeps the column names, stops a second statement."""
+
+    __slots__ = ("columns", "count", "most")
+
+    def __init__(self, most: int | None) -> None:
+        self.columns: tuple[str, ...] = ()
+        self.count = 0
+        self.most = most
+
+    def __call__(self, cursor: apsw.Cursor, sql: str, bindings: object) -> bool:
+        self.count += cursor.has_vdbe
+        self.columns = tuple(name for name, *_ in cursor.get_description())
+        return self.most is None or self.count <= self.most
 
 
 class Transaction:
@@ -21,6 +48,33 @@ class Transaction:
         """Run one statement to its end and return its rows. Raises `DatabaseError`."""
         with translated():
             return cast(list[Row], self._connection.execute(sql, parameters).fetchall())
+
+    def query(self, sql: str, parameters: Sequence[Value] = ()) -> Answer:
+        """Run exactly one statement and return its rows with their column names. Raises `DatabaseError`."""
+        trace = _Trace(most=1)
+        before = self._connection.total_changes()
+        with translated():
+            cursor = self._connection.cursor()
+            cursor.exec_trace = trace
+            try:
+                rows = cast(list[Row], cursor.execute(sql, parameters).fetchall())
+            except apsw.ExecTraceAbort as error:
+                raise StatementRefused("a prepared statement holds one statement; use batch or exec") from error
+        if not trace.count:
+            raise StatementRefused("there is no statement in the text")
+        has_changed = self._connection.total_changes() != before
+        changes = self._connection.changes() if has_changed else 0
+        return Answer(trace.columns, rows, changes, self._connection.last_insert_rowid())
+
+    def run_script(self, sql: str) -> int:
+        """Run every statement of a text without parameters; returns how many there were. Raises `DatabaseError`."""
+        trace = _Trace(most=None)
+        with translated():
+            cursor = self._connection.cursor()
+            cursor.exec_trace = trace
+            for _ in cursor.execute(sql):
+                pass
+        return trace.count
 
     @property
     def changes(self) -> int:

@@ -9,7 +9,7 @@ import pytest
 from emulator.catalog import Catalog, WorkerRoute
 from emulator.catalog.catalog import weigh
 from emulator.catalog.schema import SCHEMA, SECRETS
-from emulator.d1 import Database
+from emulator.d1 import Database, FileDriver
 from host import sqlite
 from host.model.private_keys import KEY_BYTES, PrivateKeys
 from host.ports import BindingRecord, VersionRecord, Weight
@@ -28,7 +28,7 @@ VERSION = VersionRecord(
 @pytest.fixture
 async def catalog(tmp_path: Path) -> AsyncIterator[Catalog]:
     file = await sqlite.Database.open(tmp_path / "a.sqlite", application_id=7, migrations=[SCHEMA, SECRETS])
-    yield Catalog(Database(file), PrivateKeys(b"k" * KEY_BYTES))
+    yield Catalog(Database(FileDriver(file)), PrivateKeys(b"k" * KEY_BYTES))
     await file.close()
 
 

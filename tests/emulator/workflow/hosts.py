@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.catalog import Catalog
-from emulator.d1 import Database
+from emulator.d1 import CONFINEMENT, Database, FileDriver
 from emulator.workflow import APPLICATION_ID, MIGRATIONS, Engine, InstanceHistory, InstanceStatus
 from host import sqlite
 from host.model.faults import FaultPoints
@@ -132,8 +132,10 @@ async def boot(
     **bodies: Body,
 ) -> Host:
     """Open the engine on the file at `path` and start it."""
-    file = await sqlite.Database.open(path, application_id=APPLICATION_ID, migrations=MIGRATIONS)
-    database = Database(file)
+    file = await sqlite.Database.open(
+        path, application_id=APPLICATION_ID, migrations=MIGRATIONS, confinement=CONFINEMENT
+    )
+    database = Database(FileDriver(file))
     runners = FakeRunners(**bodies)
     numbers = itertools.count(1)
     engine = await Engine.open(

@@ -41,7 +41,7 @@ async def test_delete_stops_and_purges_living_instances_and_shuts_the_uid_for_ev
     assert all(context.is_stopped for context in host.runners.started)
     old.on_frame('["done",1,"endless",1,null]')
     for table in ("runs", "workflow_steps", "workflow_events", "workflow_contexts", "workflow_due"):
-        assert await host.database.prepare(f"SELECT COUNT(*) FROM {table}").first() == (0,)
+        assert await host.database.prepare(f"SELECT COUNT(*) FROM {table}").raw() == [(0,)]
     with pytest.raises(InstanceRefused) as refused:
         await host.create("sleep")
     assert refused.value.name is ErrorName.BACKEND_UNAVAILABLE
