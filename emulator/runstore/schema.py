@@ -1,4 +1,4 @@
-"""The `runs` table and how SQL reads a stored snapshot. The expressions are exactly those that the indexes hold.
+"""The tables of the run store and how SQL reads a stored snapshot. The expressions are those that the indexes hold.
 
 `CASE WHEN json_valid(...)` keeps rows that SQLite cannot parse storable: a bare extraction in an index refuses them
 (RS-62).
@@ -12,8 +12,11 @@ AT_ADDRESS = "workflow_id = :workflow_id AND run_id = :run_id"
 IS_OWNED = f"EXISTS (SELECT 1 FROM runs WHERE {AT_ADDRESS} AND {OWNER} = :owner)"
 CREATED_MS = "(CAST(strftime('%s', created_at) AS INTEGER) * 1000 + CAST(substr(created_at, 21, 3) AS INTEGER))"
 
-SCHEMA = f"""
-CREATE TABLE runs (
+
+def runs_schema(prefix: str = "") -> str:
+    """The table of runs and its indexes."""
+    return f"""
+CREATE TABLE {prefix}runs (
     workflow_id TEXT NOT NULL,
     run_id TEXT NOT NULL,
     resource_id TEXT,
@@ -22,6 +25,27 @@ CREATE TABLE runs (
     updated_at TEXT NOT NULL,
     PRIMARY KEY (workflow_id, run_id)
 ) STRICT;
-CREATE INDEX runs_by_status ON runs ({STATUS}, workflow_id);
-CREATE INDEX runs_by_owner ON runs (workflow_id, run_id, {OWNER});
+CREATE INDEX {prefix}runs_by_status ON {prefix}runs ({STATUS}, workflow_id);
+CREATE INDEX {prefix}runs_by_owner ON {prefix}runs (workflow_id, run_id, {OWNER});
 """
+
+
+def reservations_schema(prefix: str = "") -> str:
+    """The table of start reservations; each is written in the batch that admits its run (RS-11)."""
+    return f"""
+CREATE TABLE {prefix}run_reservations (
+    reservation_key TEXT PRIMARY KEY,
+    token TEXT NOT NULL,
+    workflow_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    reserved_at TEXT NOT NULL
+) STRICT;
+"""
+
+
+SCHEMA = runs_schema()
+
+
+def migrations(prefix: str = "") -> tuple[str, ...]:
+    """For a database that holds nothing but the run store."""
+    return (runs_schema(prefix) + reservations_schema(prefix),)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.d1 import Database, Statement
+from emulator.d1 import Database, FileDriver, Statement
 from emulator.runstore.address import RunAddress
 from emulator.runstore.schema import OWNER, SCHEMA, STATUS
 from emulator.runstore.snapshot import (
@@ -20,7 +20,6 @@ from emulator.runstore.snapshot import (
     encode,
 )
 from emulator.runstore.statements import change_at, insert_initial
-from host import sqlite
 
 AT = "2026-01-01T00:00:00.000Z"
 ADDRESS = RunAddress("w", "r\0/\U0001f600")
@@ -29,15 +28,13 @@ FIRST = Snapshot(RunStatus.PENDING, AT, Lifecycle(1, "o1", deadline_at=AT), para
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    file = await sqlite.Database.open(tmp_path / "a.sqlite", application_id=7, migrations=[SCHEMA])
-    yield Database(file)
-    await file.close()
+    driver = await FileDriver.open(tmp_path / "a.sqlite", application_id=7, migrations=[SCHEMA])
+    yield Database(driver)
+    await driver.close()
 
 
 async def _snapshot(database: Database) -> str:
-    row = await database.prepare("SELECT snapshot FROM runs").first()
-    assert row is not None
-    return str(row[0])
+    return str(await database.prepare("SELECT snapshot FROM runs").first("snapshot"))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +94,7 @@ async def test_a_change_touches_named_members_and_leaves_the_rest_as_stored(data
     assert list(stored) == ["status", "timestamp", "lifecycle", "params"]
     assert stored["lifecycle"] == {"version": 1, "revision": 2, "owner": "o2"}
     assert stored["params"] == FIRST.params
-    assert await database.prepare("SELECT updated_at, created_at FROM runs").first() == (later, AT)
+    assert await database.prepare("SELECT updated_at, created_at FROM runs").raw() == [(later, AT)]
 
 
 @pytest.mark.req("RS-62")
