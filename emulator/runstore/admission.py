@@ -29,7 +29,7 @@ class Admitted(Generic[T]):
 
 
 async def admit(
-    gateway: Gateway, admission: InitialAdmission, create_run: Callable[[], Awaitable[T] | T]
+    gateway: Gateway, admission: InitialAdmission, create_run: Callable[[], Awaitable[T]]
 ) -> Admitted[T]:
     """Call `create_run` once, as a plain function, in a scope that allows one initial write."""
     inputs.require_address(admission.address)
@@ -39,8 +39,7 @@ async def admit(
     scope = AdmissionScope(admission)
     token = current_admission.set(scope)
     try:
-        made = create_run()
-        value = await made if isinstance(made, Awaitable) else made
+        value = await create_run()
     finally:
         scope.is_open = False
         current_admission.reset(token)

@@ -55,7 +55,7 @@ class FencedRunStore:
         return await self._gateway.read_row(address)
 
     async def with_initial_admission(
-        self, admitting: InitialAdmission, create_run: Callable[[], Awaitable[T] | T]
+        self, admitting: InitialAdmission, create_run: Callable[[], Awaitable[T]]
     ) -> Admitted[T]:
         """Call `create_run` once in an admission scope; never start what it returns (RS-11, RS-12).
 

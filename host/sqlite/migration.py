@@ -29,7 +29,7 @@ def migrate(connection: apsw.Connection, path: Path, application_id: int, migrat
             return
         if not is_new:
             _copy_aside(connection, path, version)
-        _run_scripts(connection, application_id, migrations, version)
+        _run_scripts(connection, application_id, migrations)
 
 
 def _copy_aside(connection: apsw.Connection, path: Path, version: int) -> None:
@@ -38,9 +38,10 @@ def _copy_aside(connection: apsw.Connection, path: Path, version: int) -> None:
     connection.execute("VACUUM INTO ?", (str(copy),))
 
 
-def _run_scripts(connection: apsw.Connection, application_id: int, migrations: Sequence[str], version: int) -> None:
+def _run_scripts(connection: apsw.Connection, application_id: int, migrations: Sequence[str]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
+        version = connection.pragma("user_version")  # another process may have come first
         for script in migrations[version:]:
             connection.execute(script)
         connection.execute(f"PRAGMA application_id = {application_id:d}")

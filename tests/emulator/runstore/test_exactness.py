@@ -114,7 +114,9 @@ def test_splicing_changes_nothing_else(value: object, escaped: bool, indent: int
 
 
 NUMBERS = some.sampled_from(["0", "1", "2", "2.0", "20e-1", '"2"', "true", "null", "9007199254740993", "1e400"])
-MARKS = some.sampled_from(["null", "1", "1.0", '"x"', '{"status":"a"}', '{"status":"a","transitionedAt":1,"n":2}', "[]"])
+MARKS = some.sampled_from(
+    ["null", "1", "1.0", '"x"', '{"status":"a"}', '{"status":"a","transitionedAt":1,"n":2}', "[]"]
+)
 INTENTS = some.sampled_from(
     ["null", '{"to":"cancelled"}', '{"to":"timed_out","expectedDeadlineAt":1}', '{"expectedDeadlineAt":"1"}', "5"]
 )

@@ -1,6 +1,7 @@
 """What is read, and what is compared as text or as a value (RS-01, RS-02, RS-10)."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -41,14 +42,11 @@ NEXT = LifecyclePatch('{"revision":3}', 5, T1)
 async def test_the_row_is_read_raw_or_there_is_none(store: FencedRunStore, database: Database) -> None:
     text = ' {"status" : "running",\t"n":1e0,"s":"\\u0041/\\/é","n":2} '
     await put(database, text, resource_id="res")
-    assert await store.read_snapshot(RUN) == RunRow(*RUN_COLUMNS, "res", text, T0, T0, None)
+    assert await store.read_snapshot(RUN) == RunRow(RUN.workflow_id, RUN.run_id, "res", text, T0, T0, None)
     assert await store.read_snapshot(OTHER) is None
     await put(database, "{not json at all")
     assert (await row(store)).snapshot == "{not json at all"
     assert (await row(store)).resource_id is None
-
-
-RUN_COLUMNS = (RUN.workflow_id, RUN.run_id)
 
 
 @pytest.mark.req("RS-02")
@@ -149,16 +147,12 @@ async def test_a_replacement_compares_every_column_byte_for_byte(
     await put(database, snapshot(), resource_id="res")
     read = await row(store)
     for other in ("x", None):
-        fields = {**dict(zip(FIELDS, read.columns, strict=True)), column: other}
-        changed = RunRow(**{**fields, "snapshot": fields["snapshot"] or ""})  # type: ignore[arg-type]
+        changed = replace(read, **{column: other or ("" if column != "resource_id" else None)})  # type: ignore[arg-type]
         assert not await store.replace_snapshot(changed, Replacement("{}", T1))
-    blanks = RunRow(*read.columns[:3], read.snapshot + " ", T0, T0)  # type: ignore[arg-type]
+    blanks = replace(read, snapshot=read.snapshot + " ")
     assert not await store.replace_snapshot(blanks, Replacement("{}", T1))
     assert await row(store) == read
     assert await store.replace_snapshot(read, Replacement("{}", T1))
-
-
-FIELDS = ("workflow_id", "run_id", "resource_id", "snapshot", "created_at", "updated_at")
 
 
 @pytest.mark.req("RS-10", "RS-20", "RS-40")

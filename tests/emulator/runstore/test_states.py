@@ -1,8 +1,5 @@
 """The table of the store against the store: every operation on a row in every state, on each driver."""
 
-
-
-
 import pytest
 
 from emulator.d1 import Database
@@ -50,6 +47,13 @@ ROWS = {
     RowState.UNPARSED: unparsed(LIFE),
     RowState.UNPARSED_SETTLED: unparsed(END),
 }
+WRITTEN = {
+    Operation.WRITE: snapshot(LIFE),
+    Operation.WRITE_END: snapshot(LATER),
+    Operation.WRITE_DEEP: unparsed(LIFE),
+    Operation.REPLACE: snapshot(LIFE),
+    Operation.REPLACE_DEEP: unparsed(LIFE),
+}
 INITIAL = RunRow(RUN.workflow_id, RUN.run_id, None, snapshot(LIFE, "pending"), T0, T0)
 ANSWERS = {
     True: Answer.DONE,
@@ -80,16 +84,10 @@ async def act(store: FencedRunStore, operation: Operation, before: RunRow) -> ob
             return await store.touch_run(RUN, T1)
         case Operation.PATCH:
             return await store.patch_run_lifecycle(RUN, Expectation(status, 2), LifecyclePatch(LIFE, 1, T1))
-        case Operation.WRITE:
-            await store.persist_snapshot(write(snapshot(LIFE)))
-        case Operation.WRITE_END:
-            await store.persist_snapshot(write(snapshot(LATER)))
-        case Operation.WRITE_DEEP:
-            await store.persist_snapshot(write(unparsed(LIFE)))
-        case Operation.REPLACE:
-            return await store.replace_snapshot(before, Replacement(snapshot(LIFE), T1))
-        case Operation.REPLACE_DEEP:
-            return await store.replace_snapshot(before, Replacement(unparsed(LIFE), T1))
+        case Operation.WRITE | Operation.WRITE_END | Operation.WRITE_DEEP:
+            await store.persist_snapshot(write(WRITTEN[operation]))
+        case Operation.REPLACE | Operation.REPLACE_DEEP:
+            return await store.replace_snapshot(before, Replacement(WRITTEN[operation], T1))
         case Operation.END_START:
             ended = await store.terminalize_initial_admission(InitialTerminalization(INITIAL, T1, True))
             return ended.kind
@@ -136,5 +134,3 @@ def test_the_docs_show_the_tables_as_they_are() -> None:
     docs = (ROOT / "docs" / "run-store.md").read_text("utf-8")
     for part in (draw_diagram(), draw_table(), draw_exactness()):
         assert part in docs
-
-
