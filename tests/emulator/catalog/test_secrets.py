@@ -9,6 +9,7 @@ import pytest
 
 from emulator.catalog import Catalog
 from emulator.d1 import Database as Rows
+from emulator.d1 import FileDriver
 from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
 from emulator.workflow import APPLICATION_ID, MIGRATIONS
 from host.model.private_keys import KEY_BYTES, PrivateKeys
@@ -22,7 +23,7 @@ RECORD = VersionRecord("v-1", "w-1", "0" * 64, {"A": 1}, (), secrets={"TOKEN": "
 async def catalog(path: Path, material: bytes = b"k") -> AsyncIterator[Catalog]:
     database = await Database.open(path, application_id=APPLICATION_ID, migrations=MIGRATIONS)
     try:
-        yield Catalog(Rows(database), PrivateKeys(material * KEY_BYTES))
+        yield Catalog(Rows(FileDriver(database)), PrivateKeys(material * KEY_BYTES))
     finally:
         await database.close()
 
