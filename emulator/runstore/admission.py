@@ -28,9 +28,7 @@ class Admitted(Generic[T]):
     witness: RunRow
 
 
-async def admit(
-    gateway: Gateway, admission: InitialAdmission, create_run: Callable[[], Awaitable[T]]
-) -> Admitted[T]:
+async def admit(gateway: Gateway, admission: InitialAdmission, create_run: Callable[[], Awaitable[T]]) -> Admitted[T]:
     """Call `create_run` once, as a plain function, in a scope that allows one initial write."""
     inputs.require_address(admission.address)
     outer = current_admission.get()

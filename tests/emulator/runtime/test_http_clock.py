@@ -9,8 +9,8 @@ import pytest
 
 from emulator.runtime.gateway import clock_text
 from host.model.time import ClockMode, ClockState, ControlledClock
-from tests.emulator.runtime.gateways import Ingress, handler
 from tests.emulator.runtime.conftest import NOW_MS
+from tests.emulator.runtime.gateways import Ingress, handler
 from tests.emulator.runtime.test_isolate_clock import PROBE
 
 pytestmark = pytest.mark.req("DW-41")
