@@ -43,8 +43,8 @@ def weather(host: TestHost, sent: list[Attack], concurrency: int) -> Storm:
     return storm
 
 
-def bear(host: TestHost, count: int, huge: int, concurrency: int = 8) -> None:
-    weather(host, list(attacks(SEED + 1, 68, 0)), concurrency)  # what the first use of everything takes stays
+def bear(host: TestHost, count: int, huge: int, concurrency: int = 4) -> None:
+    weather(host, list(attacks(SEED + 1, 70, 2)), concurrency)  # what the first use of everything takes stays
     idle = resident_bytes(host.ready.pid)
     began_s = time.monotonic()
     storm = weather(host, list(attacks(SEED, count, huge)), concurrency)
