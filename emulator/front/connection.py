@@ -1,7 +1,6 @@
 """One accepted connection: Hypercorn's reading loop with deadlines on heads and writes. Knows no request."""
 
 import asyncio
-import time
 
 from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.asyncio.tcp_server import TCPServer
@@ -98,14 +97,13 @@ class Connection(TCPServer):
         await self.protocol.refuse(Refusal(408, f"the request's head took longer than {self._limits.head_s:g} s"))
 
     async def _linger(self) -> None:
-        """Half-close, then read and drop what is under way. Only for the task that reads."""
-        end_s = time.monotonic() + self._limits.linger_s
-        if self.writer.can_write_eof():
-            self.writer.write_eof()
+        """Read and drop what is under way, until a pause. Only for the task that reads."""
+        end_s = self.loop.time() + self._limits.linger_s
         try:
-            async with asyncio.timeout(end_s - time.monotonic()):
-                while await self.reader.read(_READ_BYTES):
-                    pass
+            while (now_s := self.loop.time()) < end_s:
+                async with asyncio.timeout_at(min(end_s, now_s + self._limits.pause_s)):
+                    if not await self.reader.read(_READ_BYTES):
+                        return
         except (OSError, TimeoutError):
             return
 

@@ -52,6 +52,7 @@ class StrictProtocol(H11Protocol):
         )
         self._around = around
         self._is_head_request = False
+        self._is_refused = False
         self.is_in_head = False
         """Whether some bytes of a head have come, and not yet its end."""
 
@@ -70,7 +71,10 @@ class StrictProtocol(H11Protocol):
             await self.send(Closed())
 
     async def refuse(self, refusal: Refusal) -> None:
-        """Answer in place of the application; the connection is to be closed afterwards."""
+        """Answer in place of the application, once; the connection is to be closed afterwards."""
+        if self._is_refused:
+            return
+        self._is_refused, self.is_in_head = True, False
         report(refusal, "https" if self.ssl else "http")
         body = self._around.write_refusal(refusal)
         headers = [*headers_of(body), *self.config.response_headers("h11")]

@@ -1,13 +1,11 @@
 """Reads the small JSON objects that management requests carry. Knows no route."""
 
-import json
 from collections.abc import Mapping
-from typing import NoReturn
 
 from starlette.requests import Request
 
 from emulator.management.errors import ManagementRefused
-from host.model.json import JsonObject
+from host.model.json import JsonObject, JsonRefused, decode_object
 
 _MAX_BODY_BYTES = 64 * 1024
 
@@ -25,11 +23,9 @@ async def read_object(request: Request, fields: Mapping[str, tuple[type, ...]]) 
     if not body:
         return {}
     try:
-        value = json.loads(bytes(body), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise ManagementRefused(400, "invalid_request", f"the body is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ManagementRefused(400, "invalid_request", "the body must be a JSON object")
+        value = decode_object(bytes(body))
+    except JsonRefused as error:
+        raise ManagementRefused(400, "invalid_request", f"the body is refused: {error}") from error
     for name, member in value.items():
         if name not in fields:
             raise ManagementRefused(400, "invalid_request", f"unknown field {name!r}")
@@ -43,7 +39,3 @@ def require(body: JsonObject, name: str) -> object:
     if name not in body:
         raise ManagementRefused(400, "invalid_request", f"field {name!r} is missing")
     return body[name]
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from host.http.routes import ROOT
-from tests.emulator.compose.hosts import TestHost, running_host
+from tests.emulator.compose.hosts import TestHost, running_host, wait_until
 from tests.emulator.front.attacks import HUGE, MEBIBYTE, Attack, attacks, huge_body, large_json
 from tests.emulator.front.storm import Storm
 
@@ -57,7 +57,8 @@ def bear(host: TestHost, count: int, huge: int, concurrency: int = 4) -> None:
     )
     assert storm.faults == []
     assert asyncio.run(storm.is_well())
-    assert after - idle <= ALLOWED_BYTES
+    if after - idle > ALLOWED_BYTES:  # some connections still wait for their deadlines
+        wait_until(lambda: resident_bytes(host.ready.pid) - idle <= ALLOWED_BYTES, 15.0)
     assert_quiet(host)
 
 

@@ -196,3 +196,16 @@ async def test_settling_needs_a_known_effect_and_an_operation_that_reconciles(cl
     ):
         assert (await client.post("/v1/operations/op-1/settle", json=body)).status_code == status
     assert (await client.get("/v1/openapi.json")).json() == {"openapi": "3.1.0"}
+
+
+async def test_a_body_that_is_no_strict_json_is_refused(client: httpx.AsyncClient) -> None:
+    for body in (
+        b'{"name":"\\ud800"}',
+        b'{"name":"a","name":"b"}',
+        b'{"name":NaN}',
+        b'{"name":"\xff"}',
+        b"[]",
+        b"[" * 9999,
+    ):
+        answer = await client.post("/v1/faults", content=body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")

@@ -181,7 +181,7 @@ class ConcurrentClients(RuleBasedStateMachine):
 
 
 def run(examples: int, steps: int) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         ConcurrentClients,
         settings=settings(
             max_examples=examples,
