@@ -33,11 +33,7 @@ def add_parser(subparsers: "SubParsers") -> None:
         metavar="local|none|HOST[:PORT]",
         help="where Workers may fetch besides public addresses; `none` closes these too",
     )
-    parser.add_argument("--runners", type=_count, metavar="N", help="runner processes kept (default 8 per processor)")
-    parser.add_argument("--max-contexts", type=_count, default=1000, metavar="N")
-    parser.add_argument("--context-memory", type=_count, default=256, metavar="MIB")
-    parser.add_argument("--context-cpu-limit", type=_seconds, default=10.0, metavar="SECONDS")
-    parser.add_argument("--stop-policy", choices=("reuse", "strict"), default="reuse")
+    _add_runner_options(parser)
     parser.add_argument(
         "--auth",
         type=_auth,
@@ -45,6 +41,25 @@ def add_parser(subparsers: "SubParsers") -> None:
         metavar="none|tokens:FILE",
         help="`none`: one principal, `local`; `tokens:FILE`: bearer tokens of the principals in a TOML file",
     )
+
+
+def _add_runner_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runners",
+        type=_count,
+        metavar="N",
+        help="contexts that run alone in a process (default 8 per processor); beyond that they share processes",
+    )
+    parser.add_argument("--max-contexts", type=_count, default=1000, metavar="N")
+    parser.add_argument("--context-memory", type=_count, default=256, metavar="MIB")
+    parser.add_argument("--context-cpu-limit", type=_seconds, default=10.0, metavar="SECONDS")
+    parser.add_argument(
+        "--context-wall-limit",
+        type=_seconds,
+        metavar="SECONDS",
+        help="end code that makes no step, call or result for so long (default: never, an effect may wait)",
+    )
+    parser.add_argument("--stop-policy", choices=("reuse", "strict"), default="reuse")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,6 +97,7 @@ def _options(arguments: argparse.Namespace) -> "HostOptions":
             max_contexts=arguments.max_contexts,
             context_memory_mib=arguments.context_memory,
             context_cpu_limit_s=arguments.context_cpu_limit,
+            context_wall_limit_s=arguments.context_wall_limit,
             is_strict=arguments.stop_policy == "strict",
         ),
     )

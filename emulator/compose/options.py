@@ -17,12 +17,16 @@ class OutboundOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
-    """`runners` None is 8 per processor; `is_strict` kills a runner's process after every context."""
+    """`runners` None is 8 per processor; `is_strict` kills a runner's process after every context.
+
+    `context_wall_limit_s` without a step, a call or a result end a context's code, None for never.
+    """
 
     runners: int | None = None
     max_contexts: int = 1000
     context_memory_mib: int = 256
     context_cpu_limit_s: float = 10.0
+    context_wall_limit_s: float | None = None
     is_strict: bool = False
 
 

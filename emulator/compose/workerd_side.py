@@ -105,5 +105,6 @@ def _pool_settings(options: HostOptions) -> PoolSettings:
         max_contexts=asked.max_contexts,
         stop=StopRules(strict=asked.is_strict),
         context_cpu_limit_s=asked.context_cpu_limit_s,
+        context_wall_limit_s=asked.context_wall_limit_s,
         context_memory_mib=asked.context_memory_mib,
     )

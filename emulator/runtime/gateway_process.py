@@ -8,9 +8,9 @@ import socket
 
 from emulator.contexts import BindingCalls
 from emulator.runtime.config import Config
+from emulator.runtime.context_texts import binding_call
 from emulator.runtime.kernels import CONTROL_SOCKET, PUBLIC_SOCKET
 from emulator.runtime.process import Launcher, Workerd
-from emulator.runtime.runner import binding_call
 
 _LOG = logging.getLogger(__name__)
 _FAILED = '["error","backend_unavailable","The host could not answer."]'

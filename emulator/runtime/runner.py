@@ -6,12 +6,13 @@ Knows neither when a runner is used nor what a frame means.
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from emulator.contexts import BindingCall, BindingCalls, ContextStart, StopEvidence, VersionRecord
+from emulator.contexts import BindingCalls, ContextStart, StopEvidence
 from emulator.runtime.config import Config
+from emulator.runtime.context_texts import binding_call, start_text, version_text
 from emulator.runtime.kernels import CONTROL_SOCKET
 from emulator.runtime.platform import lower_priority
 from emulator.runtime.process import Launcher, Workerd
@@ -21,6 +22,8 @@ _LOG = logging.getLogger(__name__)
 _UNAVAILABLE = '["error","backend_unavailable","The context of this call has ended."]'
 _FAILED = '["error","backend_unavailable","The host could not answer."]'
 ACK_TIMEOUT_S = 0.1
+SHARED_ACK_TIMEOUT_S = 5.0
+"""The same where others share the process: if one of them spins the watchdog ends it long before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +35,19 @@ class StopRules:
 
 
 class Context:
-    """A started context, see `emulator.contexts.RunningContext`."""
+    """A started context, see `emulator.contexts.RunningContext`. `signs` counts its frames and binding calls."""
 
     def __init__(
         self,
         runner: "Runner",
-        context_id: str,
+        start: ContextStart,
         on_frame: Callable[[str], None],
         on_lost: Callable[[StopEvidence, str], None],
     ) -> None:
-        self.id = context_id
+        self.start = start
+        self.id = start.context_id
         self.is_live = True
+        self.signs = 0
         self._runner = runner
         self._on_frame = on_frame
         self._on_lost = on_lost
@@ -62,6 +67,7 @@ class Context:
 
     def receive(self, text: str) -> None:
         """Deliver a frame of the isolate while the context lives."""
+        self.signs += 1
         if self.is_live:
             self._on_frame(text)
 
@@ -70,6 +76,11 @@ class Context:
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._runner.stop(self))
         return await asyncio.shield(self._stopping)
+
+    async def cut(self, why: str) -> None:
+        """Stop the code against its owner's expectation and tell it so, like any other loss."""
+        if self.is_live:
+            self._on_lost(await self.stop(), why)
 
     def lose(self, evidence: StopEvidence, why: str) -> None:
         """The process has ended: tell the owner unless it is stopping the context anyway."""
@@ -82,19 +93,23 @@ class Context:
 class RunnerOwner(Protocol):
     """Who decides what becomes of a runner."""
 
-    def runner_is_idle(self, runner: "Runner") -> None:
-        """Its last context was stopped and the process lives."""
+    def runner_has_room(self, runner: "Runner", stopped: Context) -> None:
+        """A context was stopped and the process lives."""
 
-    def runner_has_ended(self, runner: "Runner") -> None:
-        """Its process is gone; told once."""
+    def runner_has_ended(self, runner: "Runner", cut: Sequence[Context]) -> None:
+        """Its process is gone; told once, before the owners of the contexts that it took along."""
 
 
 class Runner:
-    """A workerd process for contexts."""
+    """A workerd process for contexts: for one at a time, or shared by at most `share` of them.
 
-    def __init__(self, rules: StopRules, clock: Clock, calls: BindingCalls, owner: RunnerOwner) -> None:
+    `turns` grows with every message of the process: its event loop has turned.
+    """
+
+    def __init__(self, rules: StopRules, clock: Clock, calls: BindingCalls, owner: RunnerOwner, share: int = 1) -> None:
+        self.share = share
         self.started_count = 0
-        self.pongs = 0
+        self.turns = 0
         self.is_demoted = False
         self._rules = rules
         self._clock = clock
@@ -115,9 +130,10 @@ class Runner:
         clock: Clock,
         calls: BindingCalls,
         owner: RunnerOwner,
+        share: int = 1,
     ) -> "Runner":
         """Start a process and wait until its kernel answers. Raises `WorkerdFailed`."""
-        runner = cls(rules, clock, calls, owner)
+        runner = cls(rules, clock, calls, owner, share)
         workerd = await launcher.start(config, CONTROL_SOCKET, runner._receive, runner._channel_closed)
         runner._workerd = workerd
         workerd.child.exited.add_done_callback(runner._ended)
@@ -141,8 +157,17 @@ class Runner:
         return self.workerd.child.exited.done()
 
     @property
-    def is_busy(self) -> bool:
-        return bool(self._contexts)
+    def is_shared(self) -> bool:
+        return self.share > 1
+
+    @property
+    def contexts(self) -> Sequence[Context]:
+        """Those that are not proven stopped."""
+        return tuple(self._contexts.values())
+
+    @property
+    def count(self) -> int:
+        return len(self._contexts)
 
     def send(self, text: str) -> None:
         self.workerd.channel.send(text)
@@ -154,10 +179,10 @@ class Runner:
         on_lost: Callable[[StopEvidence, str], None],
     ) -> Context:
         """Start a context; a failure to is told by `on_lost`."""
-        context = Context(self, start.context_id, on_frame, on_lost)
+        context = Context(self, start, on_frame, on_lost)
         self._contexts[context.id] = context
         self.started_count += 1
-        self.send(f"!start {context.id} {version_text(start.version)}\n{_start_text(start)}")
+        self.send(f"!start {context.id} {version_text(start.version)}\n{start_text(start)}")
         return context
 
     def prepare(self, version: str) -> None:
@@ -173,8 +198,8 @@ class Runner:
         else:
             evidence = self._evidence("ack", None)
         self._contexts.pop(context.id, None)
-        if not self._contexts and not self.has_ended:
-            self._owner.runner_is_idle(self)
+        if not self.has_ended:
+            self._owner.runner_has_room(self, context)
         return evidence
 
     def kill(self, why: str) -> None:
@@ -197,7 +222,8 @@ class Runner:
         ack = self._acks[context.id] = asyncio.get_running_loop().create_future()
         self.send(f"!stop {context.id}")
         either = (ack, self.workerd.child.exited)
-        done, _ = await asyncio.wait(either, timeout=self._rules.ack_timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        timeout_s = SHARED_ACK_TIMEOUT_S if self.is_shared else self._rules.ack_timeout_s
+        done, _ = await asyncio.wait(either, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         del self._acks[context.id]
         return ack in done
 
@@ -216,12 +242,13 @@ class Runner:
         self.workerd.channel.abort()
         evidence = self._evidence("exit", exited.result())
         why = self._why or "the runner's process ended"
-        contexts, self._contexts = list(self._contexts.values()), {}
+        contexts, self._contexts = self.contexts, {}
+        self._owner.runner_has_ended(self, contexts)
         for context in contexts:
             context.lose(evidence, f"{why} (exit status {evidence.exit_status})")
-        self._owner.runner_has_ended(self)
 
     def _receive(self, text: str) -> None:
+        self.turns += 1
         head, _, rest = text.partition(" ")
         if not head.startswith("!"):
             context = self._contexts.get(head)
@@ -233,7 +260,7 @@ class Runner:
     def _receive_control(self, verb: str, rest: str) -> None:
         match verb:
             case "!pong":
-                self.pongs += 1
+                pass
             case "!stopped":
                 ack = self._acks.get(rest)
                 if ack is not None and not ack.done():
@@ -255,6 +282,7 @@ class Runner:
         context = self._contexts.get(props["contextId"])
         reply = _UNAVAILABLE
         if context is not None and context.is_live:
+            context.signs += 1
             try:
                 reply = await self._calls.answer(binding_call(props, str(call["body"])))
             except Exception:
@@ -263,34 +291,5 @@ class Runner:
         self.send(f"!reply {number} {reply}")
 
 
-def binding_call(props: dict[str, str], body: str) -> BindingCall:
-    """A call as its stub's props and the app's text say; the props are the kernel's own, set by the host."""
-    return BindingCall(
-        props["versionUid"], props["binding"], props["kind"], props["targetUid"], props.get("contextId"), body
-    )
-
-
 async def _value(evidence: StopEvidence) -> StopEvidence:
     return evidence
-
-
-def version_text(version: VersionRecord) -> str:
-    """What an isolate of a Version is loaded from, as JSON text; equal for equal isolates."""
-    bindings = [{"name": b.name, "kind": b.kind, "targetUid": b.target_uid} for b in version.bindings]
-    told = {
-        "code": version.code_digest,
-        "versionUid": version.version_uid,
-        "vars": dict(version.vars),
-        "secrets": dict(version.secrets or {}),
-        "bindings": bindings,
-    }
-    return _json(told)
-
-
-def _start_text(start: ContextStart) -> str:
-    steps = [[step.name, step.state, step.text] for step in start.steps]
-    return _json([start.class_name, start.instance_id, start.params_text, start.now_ms, steps])
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -35,6 +35,10 @@ function cut(text, separator) {
   return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
 }
 
+function pause() {
+  return scheduler.wait(0);
+}
+
 export class K extends DurableObject {
   #host;
   #calls;
@@ -42,6 +46,7 @@ export class K extends DurableObject {
   #owners = new Map(); // isolate number -> id of its live context
   #isolates = 0;
   #ahead;
+  #loaded = Promise.resolve();
 
   fetch() {
     if (this.#host !== undefined) return new Response("taken", { status: 409 });
@@ -128,7 +133,8 @@ export class K extends DurableObject {
 
   #load(version) {
     const isolate = { version, number: ++this.#isolates, facet: undefined, isDropped: false, socket: undefined };
-    isolate.socket = this.#open(isolate);
+    isolate.socket = this.#loaded.then(() => this.#open(isolate));
+    this.#loaded = isolate.socket.then(pause, pause); // one after the other, so that the host is heard in between
     isolate.socket.catch(() => {}); // told to the context that waits for it, if there is one
     return isolate;
   }

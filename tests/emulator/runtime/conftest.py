@@ -142,13 +142,14 @@ class ScriptedHost:
         variables: Mapping[str, JsonValue] | None = None,
         bindings: tuple[BindingRecord, ...] = (),
         class_name: str = "Flow",
+        instance_id: str = "i-1",
         secrets: Mapping[str, str] | None = None,
     ) -> Run:
         modules = {"main.js": source} if isinstance(source, str) else source
         digest = write_code(self._code_dir, modules)
         version = VersionRecord("version-1", "worker-1", digest, variables or {}, bindings, secrets=secrets or {})
         self._count += 1
-        start = ContextStart(f"c{self._count}", version, class_name, "i-1", params, tuple(steps), now_ms)
+        start = ContextStart(f"c{self._count}", version, class_name, instance_id, params, tuple(steps), now_ms)
         run = Run()
         run.context = await self.pool.start(start, lambda text: self._on_frame(run, text, answer), run_lost(run))
         return run

@@ -56,14 +56,6 @@ async def test_an_isolate_loaded_ahead_calls_in_the_name_of_the_context_it_serve
         await run.started.stop()
 
 
-async def test_contexts_that_run_at_once_have_a_process_each(host: ScriptedHost) -> None:
-    body = "await new Promise((r) => setTimeout(r, 200)); return {};"
-    runs = await asyncio.gather(*(host.run(body) for _ in range(6)))
-    assert len({run.started.pid for run in runs}) == 6
-    await asyncio.gather(*(run.result() for run in runs))
-    await asyncio.gather(*(run.started.stop() for run in runs))
-
-
 async def test_a_start_beyond_the_most_contexts_waits_for_one_to_end(pools: Pools) -> None:
     host = await pools.open(PoolSettings(1, max_contexts=1, stop=PATIENT))
     first = await host.run("await new Promise(() => {});")
