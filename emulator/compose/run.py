@@ -7,6 +7,7 @@ import signal
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from emulator.compose.authority import server_identity
@@ -82,17 +83,23 @@ async def _start_on(
 
 
 def _stop_on_signals() -> asyncio.Event:
-    """An event that the first SIGTERM or SIGINT sets; the next one has the system's own effect."""
+    """An event that the first SIGTERM or SIGINT sets; the next one ends the process at once.
+
+    An end at once leaves no child: the reaper kills them when its pipe ends, and the state is as after a SIGKILL.
+    """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+    is_asked = False
 
-    def stop() -> None:
-        stopping.set()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
+    def stop(number: int, _frame: FrameType | None) -> None:
+        nonlocal is_asked
+        if is_asked or loop.is_closed():
+            os._exit(128 + number)
+        is_asked = True
+        loop.call_soon_threadsafe(stopping.set)
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+        signal.signal(number, stop)
     return stopping
 
 

@@ -92,6 +92,10 @@ class HostProcess:
         except subprocess.TimeoutExpired:
             return False
 
+    def wait_ended(self, timeout_s: float) -> int:
+        """The exit status of a host that ends by itself. Raises `subprocess.TimeoutExpired`."""
+        return self._process.wait(timeout_s)
+
     def stop(self) -> int:
         """SIGTERM and the exit status; SIGKILL when it does not end."""
         self._process.send_signal(signal.SIGTERM)

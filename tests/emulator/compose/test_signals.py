@@ -1,0 +1,92 @@
+"""What signals and the terminal's Ctrl-C do to a host and to its children."""
+
+import os
+import pty
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from emulator.client import ReadyFile
+from tests.emulator.compose.hosts import TestHost, is_gone, running_host, wait_until
+
+pytestmark = pytest.mark.usefixtures("workerd")
+
+UNFINISHED = b"POST /apis/forms.takoform.com/v2/resources HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+
+
+@contextmanager
+def unfinished_request(ready: ReadyFile) -> Iterator[None]:
+    """A request to the Host API whose body does not come: a drain waits for it."""
+    context = ssl.create_default_context(cafile=ready.ca)
+    with (
+        socket.create_connection(("127.0.0.1", urlsplit(ready.api).port or 0)) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as secure,
+    ):
+        secure.sendall(UNFINISHED)
+        yield
+
+
+def says(log: Path, words: str) -> bool:
+    return words in log.read_text()
+
+
+def signal_twice(host: TestHost, number: signal.Signals) -> int:
+    """Exit status of a host whose drain is interrupted."""
+    os.kill(host.ready.pid, number)
+    wait_until(lambda: says(host.log, "takohost is stopping"))
+    assert host.process.is_alive
+    os.kill(host.ready.pid, number)
+    return host.process.wait_ended(3.0)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_second_signal_ends_a_draining_host_at_once(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    with running_host(tmp_path / "h") as host:
+        children = host.children()
+        with unfinished_request(host.ready):
+            assert signal_twice(host, number) == status
+        wait_until(lambda: all(map(is_gone, children)), 5.0)
+        assert not says(host.log, "Traceback")
+
+
+@contextmanager
+def host_in_a_terminal(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int, Path]]:
+    """A host whose controlling terminal is a new one; gives the terminal's other end and the ready file."""
+    master, slave = pty.openpty()
+    words = ["--state-dir", str(folder / "state"), "--ingress-port", "0", "--ready-file", str(folder / "ready.json")]
+    take_terminal = (
+        "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", take_terminal, sys.executable, "-m", "emulator.cli", "serve", *words]
+    with (folder / "host.log").open("wb") as log:
+        process = subprocess.Popen(command, stdin=slave, stdout=log, stderr=log, start_new_session=True)
+    os.close(slave)
+    try:
+        yield process, master, folder / "ready.json"
+    finally:
+        os.close(master)
+        process.kill()
+        process.wait()
+
+
+def test_ctrl_c_in_a_terminal_reaches_the_host_and_none_of_its_children(tmp_path: Path) -> None:
+    with host_in_a_terminal(tmp_path) as (process, terminal, ready_file):
+        wait_until(ready_file.exists)
+        ready = ReadyFile.read(ready_file)
+        children = Path(f"/proc/{ready.pid}/task/{ready.pid}/children")
+        if children.exists():
+            pids = [int(pid) for pid in children.read_text().split()]
+            assert pids
+            assert os.getpgid(ready.pid) not in map(os.getpgid, pids)
+        os.write(terminal, b"\x03")
+        assert process.wait(10.0) == 0
+        log = (tmp_path / "host.log").read_text()
+        assert ("takohost is stopping" in log, "ended with status" in log, "Traceback" in log) == (True, False, False)
