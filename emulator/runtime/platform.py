@@ -126,6 +126,7 @@ class Child:
             stderr=output_fd,
             pass_fds=pass_fds,
             env=_environment(),
+            start_new_session=True,  # the terminal's Ctrl-C is the host's alone
         )
         started = process_started(process.pid) or "gone"
         reaper.register(process.pid, started)
