@@ -1,11 +1,14 @@
 """Says that a host answers: the ready file for programs, a small table for people. Starts nothing."""
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.compose.errors import SurroundingsWrong
+
+_LARGEST = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,54 @@ class ReadyReport:
 
 def check_place(path: Path) -> None:
     """Refuse a ready file that could not be written, before anything is started. Raises `SurroundingsWrong`."""
-    if not path.absolute().parent.is_dir() or path.is_dir():
-        raise SurroundingsWrong(f"cannot write the ready file {path}: its directory does not exist")
+    if path.is_dir():
+        raise _unwritable(path, "it is a directory")
+    if not path.absolute().parent.is_dir():
+        raise _unwritable(path, "its directory does not exist")
+    try:
+        if os.path.lexists(path) and _written_by(path) is None:
+            raise _unwritable(path, "the file there is no ready file, remove it or name another")
+        draft = _draft(path)
+        draft.touch()
+        draft.unlink()
+    except OSError as error:
+        raise _unwritable(path, error.strerror or "unknown reason") from error
 
 
 def write_ready_file(path: Path, report: ReadyReport) -> None:
-    """Write atomically: whoever sees the file sees all of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(report.document()) + "\n")
-    temporary.replace(path)
+    """Write atomically: whoever sees the file sees all of it. Raises `SurroundingsWrong`."""
+    try:
+        draft = _draft(path)
+        draft.write_text(json.dumps(report.document()) + "\n")
+        draft.replace(path)
+    except OSError as error:
+        raise _unwritable(path, error.strerror or "unknown reason") from error
+
+
+def remove_ready_file(path: Path) -> None:
+    """Remove the file unless somebody else has put another in its place."""
+    with contextlib.suppress(OSError):
+        if _written_by(path) == os.getpid():
+            path.unlink()
+
+
+def _written_by(path: Path) -> int | None:
+    """The process that wrote this ready file; none for any other file. Raises OSError."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        content = file.read(_LARGEST)
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return None
+    is_ours = isinstance(document, dict) and document.keys() >= {"pid", "api", "managementTokenFile", "stateDir"}
+    return document["pid"] if is_ours and isinstance(document["pid"], int) else None
+
+
+def _draft(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def _unwritable(path: Path, why: str) -> SurroundingsWrong:
+    return SurroundingsWrong(f"cannot write the ready file {path}: {why}")

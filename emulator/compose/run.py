@@ -15,7 +15,7 @@ from emulator.compose.clock_file import load_clock
 from emulator.compose.errors import FoundationUnusable
 from emulator.compose.listeners import Listeners, bind_all
 from emulator.compose.options import HostOptions
-from emulator.compose.ready import ReadyReport, check_place, write_ready_file
+from emulator.compose.ready import ReadyReport, check_place, remove_ready_file, write_ready_file
 from emulator.compose.state import StateDirectory
 from emulator.compose.workerd_side import find_runtime, spawn_workerd_side
 from emulator.runtime.locate import Runtime
@@ -39,7 +39,7 @@ async def _run(options: HostOptions, began_s: float) -> None:
         report = await _start(options, stack)
         if options.ready_file is not None:
             write_ready_file(options.ready_file, report)
-            stack.callback(options.ready_file.unlink, missing_ok=True)
+            stack.callback(remove_ready_file, options.ready_file)
         gc.freeze()  # what a start made stays: later collections need not look at it
         gc.enable()
         print(f"takohost is ready\n{report.table(time.monotonic() - began_s)}", flush=True)
