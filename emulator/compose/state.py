@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from emulator.compose.errors import SurroundingsWrong
+from emulator.compose.errors import FoundationUnusable, SurroundingsWrong
 
 _LOCK = "host.lock"
 
@@ -18,7 +18,10 @@ class StateDirectory:
 
     @classmethod
     def claim(cls, path: Path) -> "StateDirectory":
-        """Make or take the directory. Raises `SurroundingsWrong` when it is not ours, not writable or in use."""
+        """Make or take the directory. Raises `SurroundingsWrong` when it is not ours, not writable or in use.
+
+        Raises `FoundationUnusable`, nothing changed, when one of the databases of an earlier host is gone.
+        """
         path = path.absolute()
         try:
             _make_own(path)
@@ -27,16 +30,37 @@ class StateDirectory:
             reason = error.strerror or "unknown reason"
             raise SurroundingsWrong(f"cannot use the state directory {path}: {reason}") from error
         _take(lock, path)
+        state = cls(path, lock)
+        try:
+            state._check_databases()
+        except BaseException:
+            state.release()
+            raise
         path.chmod(0o700)
         os.truncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())
-        return cls(path, lock)
+        return state
 
     def release(self) -> None:
         """Give the directory up; the lock file stays, as the mark of a state directory."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+    def _check_databases(self) -> None:
+        """Refuse one database without the other: the host would make the lost one anew and forget half of itself.
+
+        Key and token are written after both databases; without them a first start was cut short and may go on.
+        """
+        if not (self.host_key.exists() or self.management_token.exists()):
+            return
+        databases = (self.control_database, self.emulator_database)
+        lost = [path for path in databases if not path.exists() or path.stat().st_size == 0]
+        if lost and any(path.exists() for path in databases):
+            what = "empty" if lost[0].exists() else "missing"
+            raise FoundationUnusable(
+                f"{lost[0]} is {what}, the rest of the state is there: restore it or choose another --state-dir"
+            )
 
     @property
     def control_database(self) -> Path:

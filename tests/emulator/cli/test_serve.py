@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from emulator.compose.errors import FoundationUnusable
 from emulator.compose.state import StateDirectory
 
 pytestmark = pytest.mark.usefixtures("workerd")
@@ -46,6 +47,9 @@ def serve(*words: str, **environment: str) -> tuple[int, str]:
         (["--auth", "token"], "'token' is neither none nor tokens:FILE"),
         (["--auth", "tokens:no/such/file"], "cannot use the token file no/such/file"),
         (["--ready-file", "no/such/directory/ready.json"], "its directory does not exist"),
+        (["--ready-file", "tests"], "cannot write the ready file tests: it is a directory"),
+        (["--ready-file", "pyproject.toml"], "the file there is no ready file"),
+        (["--ready-file", "package.json"], "the file there is no ready file"),
     ],
 )
 def test_a_wrong_option_is_told_in_one_line(tmp_path: Path, words: list[str], said: str) -> None:
@@ -90,6 +94,32 @@ def test_a_corrupt_state_file_is_told_by_name_and_kept(tmp_path: Path, name: str
     code, line = serve("--state-dir", str(tmp_path), "--ingress-port", "0")
     assert (code, "damaged" in line, str(file.parent) in line) == (3, True, True), line
     assert file.read_bytes() == b"corrupt " * 1000
+
+
+@pytest.mark.parametrize("mark", ["host.key", "management.token"])
+@pytest.mark.parametrize("is_empty", [True, False])
+@pytest.mark.parametrize("name", ["control.sqlite", "emulator.sqlite"])
+def test_one_database_without_the_other_is_refused_unchanged(
+    tmp_path: Path, name: str, is_empty: bool, mark: str
+) -> None:
+    StateDirectory.claim(tmp_path).release()
+    for kept in {"control.sqlite", "emulator.sqlite", mark} - {name}:
+        (tmp_path / kept).write_bytes(b"of an earlier host")
+    if is_empty:
+        (tmp_path / name).write_bytes(b"")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    what = "empty" if is_empty else "missing"
+    with pytest.raises(FoundationUnusable, match=f"{name} is {what}, the rest of the state is there"):
+        StateDirectory.claim(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_lost_database_is_told_in_one_line(tmp_path: Path) -> None:
+    StateDirectory.claim(tmp_path).release()
+    (tmp_path / "host.key").write_bytes(b"k" * 32)
+    (tmp_path / "emulator.sqlite").write_bytes(b"of an earlier host")
+    code, line = serve("--state-dir", str(tmp_path), "--ingress-port", "0")
+    assert (code, line.startswith(f"{tmp_path / 'control.sqlite'} is missing")) == (3, True), line
 
 
 def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None:

@@ -130,6 +130,16 @@ def test_a_killed_host_leaves_no_child_and_its_directory_starts_again(tmp_path: 
         assert again.ready.ca.read_bytes() == host.ready.ca.read_bytes()
 
 
+def test_a_killed_host_without_one_of_its_databases_does_not_start(tmp_path: Path) -> None:
+    with running_host(tmp_path / "h") as host:
+        host.process.kill()
+    lost = tmp_path / "h" / "state" / "control.sqlite"
+    lost.unlink()
+    with pytest.raises(DemoFailed, match=rf"{lost} is missing"):
+        TestHost(tmp_path / "h")
+    assert not lost.exists()
+
+
 def test_the_clock_stands_where_it_stood_after_a_kill(tmp_path: Path) -> None:
     with running_host(tmp_path / "h") as host:
         host.management.change_clock("freeze")
