@@ -12,6 +12,7 @@ from emulator.runtime.pins import installed_modules, parser_in, read_pins, worke
 from emulator.runtime.unusable import INSTALL_HINT, RuntimeMissing, RuntimeUnusable
 
 OVERRIDE = "TAKOHOST_WORKERD"
+_OVERRIDE_HINT = f"correct or unset {OVERRIDE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,13 @@ def locate_workerd(env: Mapping[str, str], cwd: Path) -> Path:
     """The first usable workerd."""
     if env.get(OVERRIDE):
         chosen = Path(env[OVERRIDE]).absolute()
-        if not chosen.exists():
-            raise RuntimeMissing(f"{OVERRIDE} names {chosen}, which does not exist")
-        check_workerd(chosen, env)
+        if not os.path.exists(chosen):  # noqa: PTH110 - the method raises where we may not look
+            raise RuntimeMissing(f"{OVERRIDE} names {chosen}, which does not exist; {_OVERRIDE_HINT}")
+        try:
+            check_workerd(chosen, env)
+        except RuntimeUnusable as reason:
+            reason.args = (str(reason).replace(INSTALL_HINT, _OVERRIDE_HINT),)  # an install would change nothing
+            raise
         return chosen
     reasons: list[RuntimeUnusable] = []
     for candidate in workerd_candidates(env, cwd):
@@ -57,11 +62,11 @@ def locate_workerd(env: Mapping[str, str], cwd: Path) -> Path:
 
 def workerd_candidates(env: Mapping[str, str], cwd: Path) -> Iterator[Path]:
     """Existing workerd files, the preferred ones first."""
-    yield from filter(Path.is_file, map(workerd_in, project_modules(cwd)))
+    yield from filter(is_file, map(workerd_in, project_modules(cwd)))
     found = shutil.which("workerd", path=env.get("PATH", ""))
     if found:
         yield Path(found).resolve()
-    yield from filter(Path.is_file, [workerd_in(installed_modules(env))])
+    yield from filter(is_file, [workerd_in(installed_modules(env))])
 
 
 def locate_parser(env: Mapping[str, str], cwd: Path, workerd: Path) -> Path:
@@ -69,7 +74,7 @@ def locate_parser(env: Mapping[str, str], cwd: Path, workerd: Path) -> Path:
     beside = [parent for parent in workerd.parents if parent.name == "node_modules"]
     for modules in (*beside, *project_modules(cwd), installed_modules(env)):
         parser = parser_in(modules)
-        if parser.is_file() and parser_version(modules) == read_pins().parser:
+        if is_file(parser) and parser_version(modules) == read_pins().parser:
             return parser
     raise RuntimeMissing(f"the parser meriyah {read_pins().parser} is not installed; {INSTALL_HINT}")
 
@@ -81,6 +86,14 @@ def parser_version(modules: Path) -> str | None:
     except (OSError, ValueError):
         return None
     return str(stated.get("version")) if isinstance(stated, dict) else None
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there to be read; what we may not look at is not there."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def project_modules(cwd: Path) -> Iterator[Path]:
