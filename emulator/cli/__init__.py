@@ -33,6 +33,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `CommandError` instead of printing the whole usage."""
+        message = message.replace("unrecognized arguments:", "unknown option or argument:")
         raise CommandError(f"{message} (see `{self.prog} --help`)", ExitCode.USAGE)
 
 
@@ -44,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         arguments = build_parser(words).parse_args(words)
+        if arguments.command is None:
+            raise CommandError("which command? (see `takohost --help`)", ExitCode.USAGE)
         return int(import_module(COMMANDS[arguments.command]).run(arguments))
     except CommandError as error:
         print(f"takohost: {error.message}", file=sys.stderr)
@@ -56,7 +59,7 @@ def build_parser(words: Sequence[str]) -> Parser:
     """A parser that knows the command named in `words`, or every command when it names none."""
     parser = Parser(prog="takohost", description="An edge host on one machine.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"takohost {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     needed = [word for word in words[:1] if word in COMMANDS] or list(COMMANDS)
     for command in needed if words[:1] != ["--version"] else ():
         import_module(COMMANDS[command]).add_parser(subparsers)

@@ -24,7 +24,7 @@ def add_parser(subparsers: "SubParsers") -> None:
     )
     parser.add_argument("--management-port", type=_port, default=0, metavar="PORT", help="(default any)")
     parser.add_argument("--ready-file", type=Path, metavar="PATH", help="written once everything answers")
-    parser.add_argument("--default-worker", metavar="NAME", help="the Worker that plain localhost reaches")
+    parser.add_argument("--default-worker", type=_name, metavar="NAME", help="the Worker that plain localhost reaches")
     parser.add_argument(
         "--allow-outbound",
         action="append",
@@ -120,6 +120,14 @@ def _auth(text: str) -> Path | None:
     if text != "none" and (kind != "tokens" or not path):
         raise argparse.ArgumentTypeError(f"{text!r} is neither none nor tokens:FILE")
     return Path(path) if path else None
+
+
+def _name(text: str) -> str:
+    from host.model.ids import is_identifier
+
+    if not is_identifier(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a Worker")
+    return text
 
 
 def _port(text: str) -> int:

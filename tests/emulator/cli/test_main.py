@@ -50,6 +50,11 @@ def test_the_unknown_option_is_named(capsys: pytest.CaptureFixture[str]) -> None
     assert "--no-such-option" in capsys.readouterr().err
 
 
+def test_an_unknown_option_without_a_command_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--bogus"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == "takohost: unknown option or argument: --bogus (see `takohost --help`)\n"
+
+
 def test_version_is_the_distribution_s() -> None:
     done = run_cli("--version")
     assert (done.returncode, done.stdout) == (0, f"takohost {emulator.__version__}\n")
@@ -124,5 +129,6 @@ def test_serving_with_a_chosen_workerd_that_is_absent_is_one_line_and_exit_3_and
     state = tmp_path / "state"
     done = run_cli("serve", "--state-dir", str(state), env=env)
     assert done.returncode == ExitCode.UNUSABLE
-    assert done.stderr == f"takohost: TAKOHOST_WORKERD names {tmp_path / 'no'}, which does not exist\n"
+    advice = "correct or unset TAKOHOST_WORKERD"
+    assert done.stderr == f"takohost: TAKOHOST_WORKERD names {tmp_path / 'no'}, which does not exist; {advice}\n"
     assert not state.exists()

@@ -35,7 +35,9 @@ def serve(*words: str, **environment: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--prot", "1"], "unrecognized arguments: --prot 1"),
+        (["--prot", "1"], "unknown option or argument: --prot 1"),
+        (["--default-worker", ""], "'' is no name of a Worker"),
+        (["--default-worker", "a/b"], "'a/b' is no name of a Worker"),
         (["--api-port", "http"], "'http' is no port"),
         (["--ingress-port", "65536"], "'65536' is no port"),
         (["--runners", "0"], "'0' is not a number from 1"),
@@ -81,7 +83,10 @@ def test_a_directory_in_use_is_told_with_its_owner(tmp_path: Path) -> None:
 
 def test_a_missing_workerd_is_told_and_nothing_is_made(tmp_path: Path) -> None:
     code, line = serve("--state-dir", str(tmp_path / "state"), TAKOHOST_WORKERD=str(tmp_path / "none"))
-    assert (code, line) == (3, f"TAKOHOST_WORKERD names {tmp_path / 'none'}, which does not exist")
+    assert (code, line) == (
+        3,
+        f"TAKOHOST_WORKERD names {tmp_path / 'none'}, which does not exist; correct or unset TAKOHOST_WORKERD",
+    )
     assert not (tmp_path / "state").exists()
 
 
