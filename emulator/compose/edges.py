@@ -2,10 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from emulator.compose.authority import ServerIdentity, write_private
 from emulator.compose.host import Host
@@ -24,6 +25,8 @@ from host.model.json import JsonObject
 from host.model.time import RealTime
 
 _DISCOVERY = "/.well-known/takoform/v2"
+DRAIN_S = 5.0
+"""Real time that requests and contexts get before they are stopped."""
 _MANAGEMENT_LIMITS = FrontLimits(body_s=600.0)
 """Uploads of artifacts may take a while."""
 
@@ -78,7 +81,21 @@ async def serve_edges(
     await asyncio.gather(
         api.answers(_DISCOVERY), management.answers("/v1/clock"), probe_http(ingress, "/", None, "ready.invalid")
     )
+    stack.push_async_callback(_drain, host, management, api)
     return origins
+
+
+async def _drain(host: Host, *servers: Server) -> None:
+    """Take no more connections and claim nothing; what runs may end or park by itself for `DRAIN_S`."""
+    ways: list[Coroutine[Any, Any, None]] = [host.workerd.gateway.drain(), host.workflows.drain()]
+    ways += [server.stop() for server in servers]
+    tasks = [asyncio.create_task(way) for way in ways]
+    limit = asyncio.create_task(RealTime().sleep_s(DRAIN_S))
+    done = asyncio.create_task(asyncio.wait(tasks))
+    await asyncio.wait((limit, done), return_when=asyncio.FIRST_COMPLETED)
+    for task in (limit, done, *tasks):
+        task.cancel()
+    await asyncio.gather(limit, done, *tasks, return_exceptions=True)
 
 
 def _refused_api(refusal: Refusal) -> RefusalBody:

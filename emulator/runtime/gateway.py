@@ -4,6 +4,7 @@ Owns neither weights nor names: whoever does publishes a table. No request passe
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import Awaitable
@@ -21,6 +22,7 @@ from host.ports import BackendUnavailable
 _LOG = logging.getLogger(__name__)
 PUBLISH_TIMEOUT_S = 20.0
 RETIRE_TIMEOUT_S = 1.0
+_DRAIN_POLL_S = 0.05
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 
@@ -46,6 +48,7 @@ class Gateway:
         self._real_time = real_time
         self._watchdog = GatewayWatchdog(real_time, cpu_limit_s)
         self._table = RouteTable().to_json()
+        self._versions: set[str] = set()
         self._coming: Awaitable[RouteTable] | None = None
         self._process: GatewayProcess | None = None
         self._changed = asyncio.Condition()
@@ -53,7 +56,7 @@ class Gateway:
 
     async def open(self, table: RouteTable) -> None:
         """Start the first process with its table. Raises `WorkerdFailed`."""
-        self._table = table.to_json()
+        self._take(table)
         await self._open()
 
     async def open_ahead(self, table: Awaitable[RouteTable]) -> None:
@@ -65,6 +68,28 @@ class Gateway:
         process = await self._spawn()
         await self._become(process)
         self._run = asyncio.create_task(self._supervise(process))
+
+    async def drain(self) -> None:
+        """Take no more connections and return once no handler runs. The caller sets a limit."""
+        if self._run is not None:
+            self._run.cancel()
+            await asyncio.wait((self._run,))
+        if self._process is None:
+            return
+        await self._refuse_connections(self._process)
+        for version_uid in tuple(self._versions):
+            while await self.is_executing(version_uid):
+                await self._real_time.sleep_s(_DRAIN_POLL_S)
+
+    async def _refuse_connections(self, process: GatewayProcess) -> None:
+        """workerd stops to accept at SIGTERM but keeps the socket open; only then it may be shut for all of us."""
+        process.refuse_connections()
+        before = process.pongs
+        while process.pongs == before and not process.exited.done():
+            process.ping()
+            await self._real_time.sleep_s(_DRAIN_POLL_S)
+        with contextlib.suppress(OSError):  # not everywhere: there they wait, and are cut at the end
+            self._listener.shutdown(socket.SHUT_RDWR)
 
     async def close(self) -> None:
         """End the process; what it still served is cut."""
@@ -84,7 +109,7 @@ class Gateway:
 
         Raises `BackendUnavailable` when no process took it in time; a later one still will.
         """
-        self._table = table.to_json()
+        self._take(table)
         try:
             async with asyncio.timeout(PUBLISH_TIMEOUT_S):
                 process = await self._serving()
@@ -122,6 +147,8 @@ class Gateway:
                 await process.retire(version_uid)
         except (TimeoutError, GatewayEnded):
             return self._evidence(process, "exit", await process.end())
+        finally:
+            self._versions.discard(version_uid)
         return self._evidence(process, "ack", None)
 
     async def is_executing(self, version_uid: str) -> bool:
@@ -135,6 +162,11 @@ class Gateway:
             return False
         except TimeoutError:
             return True
+
+    def _take(self, table: RouteTable) -> None:
+        """The table of this and every later process; a Version that left it may still run until it is retired."""
+        self._table = table.to_json()
+        self._versions.update(routed.version.version_uid for route in table.routes for routed in route.versions)
 
     def _evidence(self, process: GatewayProcess, kind: Literal["ack", "exit"], status: int | None) -> StopEvidence:
         child = process.workerd.child
@@ -181,7 +213,8 @@ class Gateway:
         process = await GatewayProcess.spawn(self._launcher, self._config, self._listener, self._calls)
         try:
             if self._coming is not None:
-                self._table, self._coming = (await self._coming).to_json(), None
+                self._take(await self._coming)
+                self._coming = None
             await process.set_clock(clock_text(self._clock))
             await process.set_table(self._table)
         except GatewayEnded as error:

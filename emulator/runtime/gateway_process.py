@@ -73,6 +73,10 @@ class GatewayProcess:
         """Ask for a pong: `pongs` grows once the event loop turns."""
         self.workerd.channel.send("!ping 0")
 
+    def refuse_connections(self) -> None:
+        """Let workerd give up its public socket; what it serves goes on."""
+        self.workerd.child.terminate()
+
     def kill(self) -> None:
         self.workerd.child.kill()
 

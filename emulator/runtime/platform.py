@@ -137,6 +137,11 @@ class Child:
         if not self.exited.done():
             self._process.kill()
 
+    def terminate(self) -> None:
+        """Ask the process to end in its own way, unless it has been reaped already."""
+        if not self.exited.done():
+            self._process.terminate()
+
     async def end(self) -> int:
         """Kill the process and return its exit status once the system has confirmed the end (DW-39)."""
         self.kill()

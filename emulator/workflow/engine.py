@@ -65,6 +65,14 @@ class Engine:
         """Let due instances start."""
         self._scheduler.start()
 
+    async def drain(self) -> None:
+        """Start nothing any more and return once every context has ended or parked. The caller sets a limit."""
+        await self._scheduler.stop()
+        while len(self._executions):
+            heard = self._around.activity.count
+            if len(self._executions):
+                await self._around.activity.after(heard)
+
     async def close(self) -> None:
         """Start nothing any more, stop every context with evidence and leave its instance to be replayed."""
         await self._scheduler.stop()

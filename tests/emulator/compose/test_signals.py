@@ -90,3 +90,50 @@ def test_ctrl_c_in_a_terminal_reaches_the_host_and_none_of_its_children(tmp_path
         assert process.wait(10.0) == 0
         log = (tmp_path / "host.log").read_text()
         assert ("takohost is stopping" in log, "ended with status" in log, "Traceback" in log) == (True, False, False)
+
+
+SLOW = """
+export class Work {
+  async run(event, step) {
+    await step.do("slow", () => new Promise((done) => setTimeout(done, 1000)));
+    return { done: true };
+  }
+}
+export default {
+  async fetch(request, env) {
+    const path = new URL(request.url).pathname;
+    if (path === "/start") await env.WF.create({ id: "one" });
+    if (path === "/slow") await scheduler.wait(1000);
+    return new Response("whole");
+  },
+};
+"""
+
+
+def is_refused(origin: str) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", urlsplit(origin).port or 0)).close()
+    except ConnectionRefusedError:
+        return True
+    except ConnectionResetError:
+        pass  # it was in the queue of a listener that just closed
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a connection waits and is cut at the end")
+def test_a_draining_host_refuses_connections_and_lets_requests_and_contexts_end(tmp_path: Path) -> None:
+    with running_host(tmp_path / "h") as host:
+        workflow = host.deploy("slow", SLOW, "Work")
+        assert host.ask("/start").text == "whole"
+        wait_until(lambda: len(host.management.instance(workflow, "one")["steps"]) == 1)
+        with socket.create_connection(("127.0.0.1", urlsplit(host.ready.ingress).port or 0)) as request:
+            request.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert host.ask("/").text == "whole"  # the request before it has been read
+            os.kill(host.ready.pid, signal.SIGTERM)
+            wait_until(lambda: is_refused(host.ready.ingress))
+            request.settimeout(10.0)
+            assert request.recv(4096).startswith(b"HTTP/1.1 200 ")
+        assert host.process.wait_ended(10.0) == 0
+    with running_host(tmp_path / "h") as again:
+        shown = again.management.instance(workflow, "one")
+        assert (shown["status"], len(shown["contexts"])) == ("complete", 1)
