@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 import time
 from dataclasses import asdict
@@ -27,6 +28,9 @@ def main(argv: list[str] | None = None) -> int:
     except (DemoFailed, ClientError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("demo: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
     verdict = judge(told.seen.values(), told.effects, told.killed_ms)
     if arguments.json:
         print(json.dumps(_document(told, verdict)))

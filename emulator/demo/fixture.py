@@ -15,6 +15,19 @@ MEDIA_TYPES = {
     ".wasm": "application/wasm",
 }
 OTHER_MEDIA_TYPE = "application/octet-stream"
+_REQUEST = {"method": str, "path": str, "instance": str}
+_SHAPE: dict[str, Any] = {
+    "worker": str,
+    "workflow": {"name": str, "className": str, "binding": str},
+    "counterVar": str,
+    "vars": dict,
+    "versions": [{"name": str, "directory": str, "entrypoint": str, "weight": int}],
+    "refusals": [{"instance": str, "effect": str, "times": int}],
+    "requests": [_REQUEST],
+    "events": [{**_REQUEST, "when": str}],
+    "kill": {"instance": str, "when": str},
+}
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,7 @@ def load_fixture(folder: Path) -> Fixture:
     file = folder / "fixture.json"
     try:
         document = json.loads(file.read_bytes())
+        _check(document, _SHAPE, "")
         return _fixture(document, folder)
     except OSError as error:
         raise FixtureBroken(f"cannot read {error.filename}: {error.strerror}") from error
@@ -87,6 +101,19 @@ def load_fixture(folder: Path) -> Fixture:
         raise FixtureBroken(f"{file}: field {error} is missing") from error
     except (TypeError, ValueError, AttributeError) as error:
         raise FixtureBroken(f"{file}: {error}") from error
+
+
+def _check(value: Any, shape: Any, where: str) -> None:
+    """Raise `ValueError` that names the first field of a wrong type; what is missing is found later."""
+    kind: type[Any] = shape if isinstance(shape, type) else type(shape)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ValueError(f"{where or 'the document'} must be {_KINDS[kind]}, not {json.dumps(value)[:40]}")
+    if isinstance(shape, dict):
+        for name in shape.keys() & value.keys():
+            _check(value[name], shape[name], f"{where}.{name}" if where else name)
+    elif isinstance(shape, list):
+        for number, item in enumerate(value):
+            _check(item, shape[0], f"{where}[{number}]")
 
 
 def _fixture(document: dict[str, Any], folder: Path) -> Fixture:

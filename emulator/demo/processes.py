@@ -42,6 +42,7 @@ class CounterProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # the terminal's Ctrl-C is the demo's alone
         )
         assert self._process.stdout is not None
         port = self._process.stdout.readline().strip()
@@ -73,7 +74,11 @@ class HostProcess:
                 stdout=output,
                 stderr=output,
             )
-        self.ready = self._await_ready(ready_file, started_s)
+        try:
+            self.ready = self._await_ready(ready_file, started_s)
+        except BaseException:
+            self._process.kill()  # nobody else knows it yet
+            raise
         self.start_to_ready_s = time.monotonic() - started_s
 
     @property

@@ -64,10 +64,10 @@ class Story:
             if is_moment and not by_counter:
                 return self._kill(life, target)
             if all(sighting.is_terminal for sighting in seen.values()):
-                break
+                raise DemoFailed(_ended_early(seen))
             self._send_events(life, seen, restarted=False)
             time.sleep(_POLL_S)
-        raise DemoFailed("the moment to kill the host never came: every instance ended first, or none moved on")
+        raise DemoFailed("the moment to kill the host never came: no instance moved on")
 
     def _kill(self, life: Life, target: Sighting) -> int:
         at_ms = _now_ms()
@@ -97,6 +97,12 @@ class Story:
             return False
         wanted = event.when if event.when != "restarted" else "waiting"
         return sighting.status == wanted and (restarted or event.when != "restarted")
+
+
+def _ended_early(seen: dict[str, Sighting]) -> str:
+    """Errors first: they are why the moment never came."""
+    errors = [f"{s.id}: {s.error.get('reason')}: {s.error.get('message')}" for s in seen.values() if s.error]
+    return "; ".join([*errors, "the moment to kill the host never came: every instance ended first"])
 
 
 def _now_ms() -> int:

@@ -33,6 +33,12 @@ def test_the_order_workflow_has_two_versions_of_the_same_modules() -> None:
     assert fixture.instances() == ("order-1001", "order-1002", "order-1003")
 
 
+def test_a_list_is_no_fixture(folder: Path) -> None:
+    (folder / "fixture.json").write_text("[]")
+    with pytest.raises(FixtureBroken, match=r"fixture.json: the document must be an object, not \[\]"):
+        load_fixture(folder)
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -43,7 +49,9 @@ def test_the_order_workflow_has_two_versions_of_the_same_modules() -> None:
         ({"kill": {"instance": "order-1001", "when": "soon"}}, "kill.when"),
         ({"events": [{"method": "POST", "path": "/", "instance": "order-1001", "when": "later"}]}, "when is"),
         ({"requests": []}, "started by no request"),
-        ({"workflow": 5}, "fixture.json"),
+        ({"workflow": 5}, "fixture.json: workflow must be an object, not 5"),
+        ({"requests": {}}, "requests must be a list"),
+        ({"versions": [{"name": "v", "weight": "1"}]}, r"versions\[0\].weight must be a whole number"),
     ],
 )
 def test_a_broken_fixture_is_told_in_one_line(folder: Path, fields: dict[str, Any], words: str) -> None:
