@@ -44,6 +44,7 @@ mutants: $(VENV)/ready-dev
 ## Write docs/state-tables.md from the tables in the code.
 docs: $(VENV)/ready-dev
 	@$(RUN) -m tests.state_tables
+	@$(RUN) -m tests.emulator.runstore.exactness
 
 ## SIGKILL the Host API at every fault point of every create, update and delete, restart, ask again: a matrix.
 crash-matrix: $(VENV)/ready-dev
