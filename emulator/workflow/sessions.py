@@ -9,7 +9,10 @@ from typing import Any, assert_never
 
 from emulator.contexts import RunnersBusy, RunningContext, StopEvidence
 from emulator.runstore.address import RunAddress
+from emulator.runstore.liveness import LegWatch
+from emulator.runstore.scopes import StoredRunScope
 from emulator.runstore.snapshot import RunFailure, RunStatus
+from emulator.runstore.store import FencedRunStore
 from emulator.workflow import context_rows, frames, parking, transitions
 from emulator.workflow.claims import Claim, claim
 from emulator.workflow.due import DueInstance
@@ -40,6 +43,7 @@ class Session:
         self._is_stopping = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._finishing: asyncio.Task[None] | None = None
+        self._touching: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()
         self.claimed: asyncio.Future[bool] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -88,6 +92,7 @@ class Session:
                 await self._around.real_time.sleep_s(_PATIENCE_S)
         if self._running is None:
             return
+        self._touching = asyncio.create_task(self._watch().keep(), name=f"touch {self.context_id}")
         self._around.faults.reach(STARTED)
         process = context_rows.record_process(self.context_id, self._running.pid, self._running.process_started)
         await self._around.insist([process])
@@ -95,6 +100,20 @@ class Session:
         early, self._early = self._early or [], None
         for text in early:
             self._on_frame(text)
+
+    def _watch(self) -> LegWatch:
+        """Touches the row while the context executes, in real time, dated by the clock (RS-21)."""
+        scope = StoredRunScope(self.address.workflow_id, self.address.run_id, row_stored=True)
+        return LegWatch(
+            FencedRunStore(self._around.database),
+            scope,
+            self._around.real_time,
+            now=lambda: timestamp(self._around.clock.now_ms()),
+            abort=self._abort,
+        )
+
+    def _abort(self, reason: str) -> None:
+        self.end(reason)
 
     def _on_frame(self, text: str) -> None:
         if self._is_stopping or self._recorder is None:
@@ -202,6 +221,8 @@ class Session:
 
     async def _finish(self, ending: str) -> None:
         await asyncio.wait([self._launching])
+        if self._touching is not None:
+            self._touching.cancel()
         while self._claim is not None:
             try:
                 evidence = await self._stop_code()

@@ -122,11 +122,11 @@ def report(title: str, raw: float, alone: float, at_once: float) -> None:
         f"{title:28} raw {raw:7.0f}/s   one by one {alone:7.0f}/s ({alone / raw:4.2f})   "
         f"50 at once {at_once:7.0f}/s ({at_once / raw:5.2f})"
     )
-    assert alone > raw * 0.05 and at_once > raw * 0.2
+    assert alone > raw * 0.02 and at_once > raw * 0.05
 
 
 def touch_statement(number: int) -> Statement:
-    values = {**values_at(address_of(number)), "updated_at": LATER}
+    values = {**values_at(address_of(number)), "updated_at": timestamp(number)}
     return named(queries_for("").touch, values)
 
 
@@ -150,7 +150,7 @@ async def test_touches_and_patches(tmp_path: Path, steps: int) -> None:
     patch = LifecyclePatch('{"version":1,"revision":1,"owner":"o"}', 1, LATER)
 
     async def touching(number: int) -> None:
-        assert await bench.store.touch_run(address_of(number), LATER)
+        assert await bench.store.touch_run(address_of(number), timestamp(number))  # the same again writes no page
 
     async def patching(number: int) -> None:
         assert await bench.store.patch_run_lifecycle(address_of(number), Expectation("running", 1), patch)
@@ -270,7 +270,7 @@ async def test_a_second_process_gets_its_turn(tmp_path: Path) -> None:
     bench = await open_bench(tmp_path / "a.sqlite", 2_000)
 
     async def touching(number: int) -> None:
-        await bench.store.touch_run(address_of(number), LATER)
+        await bench.store.touch_run(address_of(number), timestamp(number))
 
     print()
     for title, script in (("our own busy handler", _OURS), ("sqlite3's busy handler", _BESIDE)):

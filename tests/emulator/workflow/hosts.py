@@ -126,6 +126,7 @@ async def boot(
     is_alive: Callable[[int, str], bool] = lambda pid, started: False,
     faults: FaultPoints | None = None,
     max_contexts: int = 100,
+    real_time: RealTime | None = None,
     prefix: str = "",
     starts: bool = True,
     random: Callable[[], float] = lambda: 0.0,
@@ -141,7 +142,7 @@ async def boot(
     engine = await Engine.open(
         database,
         clock,
-        RealTime(),
+        real_time or RealTime(),
         lambda: f"{prefix}t{next(numbers)}",
         faults or FaultPoints.none(),
         runners,
