@@ -4,7 +4,7 @@ import json
 
 import apsw
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from emulator.d1 import Database
@@ -90,6 +90,7 @@ VALUES = some.recursive(
 
 
 @pytest.mark.req("RS-62", "RS-63")
+@settings(deadline=None)
 @given(some.lists(FRAGMENTS, max_size=9).map("".join))
 def test_what_python_takes_for_json_sqlite_does(text: str) -> None:
     try:
@@ -101,6 +102,7 @@ def test_what_python_takes_for_json_sqlite_does(text: str) -> None:
 
 
 @pytest.mark.req("RS-62")
+@settings(deadline=None)
 @given(VALUES, some.booleans(), some.sampled_from([None, 1]))
 def test_splicing_changes_nothing_else(value: object, escaped: bool, indent: int | None) -> None:
     inner = json.dumps(value, ensure_ascii=escaped, indent=indent).replace("\ud800", "?")
@@ -145,6 +147,7 @@ FROM (SELECT ?1 AS s, ?2 AS n)
 
 
 @pytest.mark.req("RS-60", "RS-61", "RS-62")
+@settings(deadline=None)
 @given(LIFECYCLES, LIFECYCLES)
 def test_decisions_in_python_are_those_of_the_sql(stored: str | None, new: str | None) -> None:
     [(settled, disputed, keeps_lifecycle, keeps_intent, passes)] = SQLITE.execute(
@@ -164,6 +167,7 @@ def test_decisions_in_python_are_those_of_the_sql(stored: str | None, new: str |
 
 
 @pytest.mark.req("RS-30")
+@settings(deadline=None)
 @given(some.integers(0, LATEST_MS))
 def test_the_text_of_every_instant_is_read_back(at_ms: int) -> None:
     assert milliseconds(timestamp(at_ms)) == at_ms
