@@ -235,9 +235,10 @@ for n in range(200):
     connection.execute("INSERT INTO beside VALUES (?)", (n,))
     connection.execute("COMMIT")
 """
-_OURS = _BESIDE.replace(
-    "timeout=20)", "timeout=0)\nfrom tests.bench.test_run_store import poll_lock\nbegin = lambda: poll_lock(connection)"
-).replace('connection.execute("BEGIN IMMEDIATE")', "begin()")
+_OURS = _BESIDE.replace('connection.execute("BEGIN IMMEDIATE")', "poll_lock(connection)").replace(
+    "for n in",
+    'connection.execute("PRAGMA busy_timeout = 0")\nfrom tests.bench.test_run_store import poll_lock\nfor n in',
+)
 
 
 def poll_lock(connection: sqlite3.Connection) -> None:

@@ -92,6 +92,7 @@ KEPT = {
         '{"revision":5,"b":1}',
         f'{{"revision":5,"b":1,{INTENT}}}',
     ),
+    "a higher revision over an intent": (f'{{"revision":5,{INTENT}}}', '{"revision":6}', '{"revision":6}'),
     "an equal revision with an intent of its own": (
         f'{{"revision":5,{INTENT}}}',
         f'{{"revision":5,{NAMED}}}',
@@ -131,7 +132,7 @@ KEPT = {
 }
 
 
-@pytest.mark.req("RS-61")
+@pytest.mark.req("RS-61", "RS-62")
 @pytest.mark.parametrize("parses", [True, False])
 @pytest.mark.parametrize("case", KEPT)
 async def test_a_slow_legs_progress_never_erases_what_is_stored_over(
