@@ -192,7 +192,7 @@ class Pools:
         kernel = KernelSettings(code_dir, outbound or OutboundPolicy())
         calls = NoCalls()
         clock = ControlledClock.frozen(NOW_MS)
-        settings = settings or PoolSettings(4, stop=PATIENT)
+        settings = settings or PoolSettings(4, share=1, stop=PATIENT)  # a context that a test leaves costs no other one
         pool = RunnerPool(launcher, kernel, settings, calls, clock, RealTime())
         self._pools.append(pool)
         self._closing += [launcher.close, reaper.close, log.close]

@@ -47,7 +47,8 @@ Module = str | Mapping[str, JsonValue]
 class Prober:
     """One workerd process that loads an isolate per question."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx.AsyncClient, pid: int) -> None:
+        self.pid = pid
         self._client = client
 
     @classmethod
@@ -61,7 +62,7 @@ class Prober:
         try:
             transport = httpx.AsyncHTTPTransport(uds=str(path))
             async with httpx.AsyncClient(transport=transport, base_url="http://probe", timeout=60) as client:
-                yield cls(client)
+                yield cls(client, child.pid)
         finally:
             path.unlink()
             await child.end()
