@@ -98,6 +98,13 @@ async def test_every_import_that_the_engine_runs_goes_through_the_gate(rig: Rig,
     await check(rig, source)
 
 
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_parser_refuses_one_legal_form_that_nobody_writes(rig: Rig) -> None:
+    source = "var x\n/[/]/g;"  # a regular expression on the line after a declaration that has no value
+    assert await rig.original(source) == {"failed": None, "hits": []}
+    assert await rig.rewritten(source) == {"failed": "syntax_error"}
+
+
 @pytest.mark.long
 @pytest.mark.asyncio(loop_scope="module")
 @settings(FUZZ, max_examples=5000)
