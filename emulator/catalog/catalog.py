@@ -6,9 +6,11 @@ Every call can be repeated with the same result.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from emulator.catalog import rows
+from emulator.catalog import rows, withdrawal_rows
 from emulator.catalog.secrets import VersionSecrets
+from emulator.catalog.withdrawal_rows import Withdrawal
 from emulator.d1 import Database, Statement
+from host.model.json import JsonObject
 from host.model.private_keys import PrivateKeys
 from host.ports import SecretsMissing, VersionRecord, Weight
 
@@ -65,22 +67,25 @@ class Catalog:
 
     async def remove_version(self, version_uid: str) -> None:
         await self._run("DELETE FROM catalog_versions WHERE version_uid = ?", version_uid)
+        await self._database.batch([withdrawal_rows.forget(version_uid)])
 
     async def version(self, version_uid: str) -> VersionRecord | None:
         """The Version, or none when it was removed; with `secrets` None when these are lost: nothing runs on it."""
         [found] = await self._database.query([rows.select_version(version_uid)])
         return rows.version_of(found.rows[0], self._secrets.unseal) if found.rows else None
 
-    async def activate(self, deployment_uid: str, worker_uid: str, weights: tuple[Weight, ...]) -> None:
-        """Put these weights in force, whole and at once (WD-04)."""
+    async def activate(self, deployment_uid: str, worker_uid: str, weights: tuple[Weight, ...], now_ms: int) -> None:
+        """Put these weights in force, whole and at once; Versions that leave are withdrawn as of now (WD-04)."""
         await self._database.batch(
             [
                 Statement(_SET_DEPLOYMENT, (worker_uid, deployment_uid)),
+                withdrawal_rows.withdraw_weighted(worker_uid, now_ms),
                 Statement("DELETE FROM catalog_weights WHERE worker_uid = ?", (worker_uid,)),
                 *(
                     Statement("INSERT INTO catalog_weights VALUES (?, ?, ?)", (worker_uid, w.version_uid, w.weight))
                     for w in weights
                 ),
+                withdrawal_rows.forget_weighted(worker_uid),
             ]
         )
 
@@ -118,6 +123,22 @@ class Catalog:
         """A Version by the weights in force, or none without a Deployment (WD-03)."""
         [found] = await self._database.query([rows.select_weights(worker_uid)])
         return weigh(rows.weights_of(found.rows).get(worker_uid, ()), random)
+
+    async def is_weighted(self, version_uid: str) -> bool:
+        """Whether new work may be given to the Version."""
+        [found] = await self._database.query(
+            [Statement("SELECT 1 FROM catalog_weights WHERE version_uid = ?", (version_uid,))]
+        )
+        return bool(found.rows)
+
+    async def withdrawals(self) -> tuple[Withdrawal, ...]:
+        """Versions that left the weights and are not in them again, in order of their deadlines."""
+        [found] = await self._database.query([withdrawal_rows.select()])
+        return tuple(withdrawal_rows.withdrawal_of(row) for row in found.rows)
+
+    async def end_withdrawal(self, version_uid: str, ended_at: str, evidence: JsonObject) -> None:
+        """What ran on the Version is proven to have stopped; without effect when it is in the weights again."""
+        await self._database.batch([withdrawal_rows.end(version_uid, ended_at, evidence)])
 
     async def _kept_secrets(self, version_uid: str) -> bytes:
         """What is sealed already, proven to open."""

@@ -31,3 +31,16 @@ SECRETS = """
 ALTER TABLE catalog_versions ADD COLUMN secrets_sealed BLOB;
 """
 """The values of a Version's sensitive names, sealed with the host key; NULL when it has none (HA-61)."""
+
+WITHDRAWALS = """
+CREATE TABLE catalog_withdrawals (
+    version_uid TEXT PRIMARY KEY,
+    worker_uid TEXT NOT NULL,
+    left_at_ms INTEGER NOT NULL,
+    due_at_ms INTEGER NOT NULL,
+    ended_at TEXT,
+    evidence_json TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX catalog_withdrawals_due ON catalog_withdrawals (due_at_ms) WHERE ended_at IS NULL;
+"""
+"""Versions that left the weights, and until when what they still run may go on (WD-04)."""

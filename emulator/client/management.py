@@ -1,6 +1,8 @@
 """A host's management listener as calls: held artifacts, clock, instances. Outside every contract."""
 
 import hashlib
+import json
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -28,11 +30,34 @@ class Management:
         return self._call("POST", f"/v1/clock/{change}", body)
 
     def instances(self, workflow_uid: str) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = self._call("GET", f"/v1/workflows/{workflow_uid}/instances")["items"]
+        """All of them, page by page, in order of creation."""
+        path = f"/v1/workflows/{workflow_uid}/instances"
+        page = self._call("GET", path)
+        items: list[dict[str, Any]] = page["items"]
+        while page["next"] is not None:
+            page = self._call("GET", f"{path}?after={page['next']}")
+            items += page["items"]
+        return items
+
+    def create_instance(self, workflow_uid: str, body: Mapping[str, object]) -> str:
+        """`{"id"?, "params"?}`; gives the id."""
+        path = f"/v1/workflows/{workflow_uid}/instances"
+        return str(self._call("POST", path, json.dumps(body).encode())["id"])
+
+    def send_event(self, workflow_uid: str, instance_id: str, body: Mapping[str, object]) -> None:
+        """`{"type", "payload"?}`."""
+        self._call("POST", f"{_path_of(workflow_uid, instance_id)}/events", json.dumps(body).encode())
+
+    def terminate(self, workflow_uid: str, instance_id: str) -> None:
+        self._call("POST", f"{_path_of(workflow_uid, instance_id)}/terminate")
+
+    def withdrawals(self) -> list[dict[str, Any]]:
+        """Versions that left the weights."""
+        items: list[dict[str, Any]] = self._call("GET", "/v1/withdrawals")["items"]
         return items
 
     def instance(self, workflow_uid: str, instance_id: str) -> dict[str, Any]:
-        return self._call("GET", f"/v1/workflows/{workflow_uid}/instances/{quote(instance_id, safe='')}")
+        return self._call("GET", _path_of(workflow_uid, instance_id))
 
     def processes(self) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = self._call("GET", "/v1/processes")["items"]
@@ -45,3 +70,7 @@ class Management:
             error = body.get("error") or {}
             raise RequestRefused(response.status_code, str(error.get("code", "")), str(error.get("message", "")))
         return body
+
+
+def _path_of(workflow_uid: str, instance_id: str) -> str:
+    return f"/v1/workflows/{workflow_uid}/instances/{quote(instance_id, safe='')}"

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from emulator.catalog import Catalog
 from emulator.compose.routing import Routing
+from host.model.time import Clock
 from host.ports import VersionRecord, Weight
 
 
@@ -19,8 +20,15 @@ class InstanceStarts(Protocol):
     async def stop_worker(self, worker_uid: str) -> None:
         """Return when no context of a Worker without a Deployment executes, with evidence."""
 
-    def is_executing(self, version_uid: str) -> bool:
+    async def is_executing(self, version_uid: str) -> bool:
         """Whether a context runs on the Version."""
+
+
+class Departures(Protocol):
+    """Who ends, in time, what runs on Versions that left the weights."""
+
+    def deployments_changed(self) -> None:
+        """Look again which have."""
 
 
 class CatalogWorkers:
@@ -51,7 +59,7 @@ class CatalogVersions:
         await self._catalog.put_version(version)
 
     async def is_executing(self, version_uid: str) -> bool:
-        return self._starts.is_executing(version_uid) or await self._routing.is_executing(version_uid)
+        return await self._starts.is_executing(version_uid) or await self._routing.is_executing(version_uid)
 
     async def remove(self, version_uid: str) -> None:
         await self._catalog.remove_version(version_uid)
@@ -61,15 +69,20 @@ class CatalogVersions:
 class CatalogDeployments:
     """The DeploymentPort: weights in the catalog, in the gateway's table and in the engine's choice (WD-03)."""
 
-    def __init__(self, catalog: Catalog, routing: Routing, starts: InstanceStarts) -> None:
+    def __init__(
+        self, catalog: Catalog, routing: Routing, starts: InstanceStarts, departures: Departures, clock: Clock
+    ) -> None:
         self._catalog = catalog
         self._routing = routing
         self._starts = starts
+        self._departures = departures
+        self._clock = clock
 
     async def activate(self, deployment_uid: str, worker_uid: str, weights: tuple[Weight, ...]) -> None:
-        await self._catalog.activate(deployment_uid, worker_uid, weights)
+        await self._catalog.activate(deployment_uid, worker_uid, weights, self._clock.now_ms())
         await self._routing.publish()
         self._starts.deployments_changed()
+        self._departures.deployments_changed()
 
     async def retire(self, deployment_uid: str, worker_uid: str) -> None:
         """Close selection first; then prove that contexts and requests of every Version have stopped (WD-07)."""

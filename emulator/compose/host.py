@@ -16,6 +16,7 @@ from emulator.compose.options import HostOptions
 from emulator.compose.routing import Routing
 from emulator.compose.state import StateDirectory
 from emulator.compose.stored import open_control_database, open_emulator_database
+from emulator.compose.withdrawals import Withdrawals
 from emulator.compose.workerd_side import WorkerdSide
 from emulator.d1 import Database as Rows
 from emulator.d1 import FileDriver
@@ -51,6 +52,7 @@ class Host:
     artifacts: ArtifactCustody
     workerd: WorkerdSide
     workflows: WorkflowEngine
+    withdrawals: Withdrawals
     engine: HostEngine
 
 
@@ -68,12 +70,14 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     artifacts = await ArtifactCustody.open(emulator_database, around.state.artifacts)
     workflows = await _open_workflows(around, rows, faults, keys)
     stack.push_async_callback(workflows.close)
+    withdrawals = Withdrawals(catalog, workflows, routing, around.clock, around.real_time)
+    stack.push_async_callback(withdrawals.stop)
     backend = Backend(
         artifacts=artifacts,
         code=CompilerOnDemand(artifacts, around.state.code, around.workerd, around.parser),
         workers=CatalogWorkers(catalog, routing),
         versions=CatalogVersions(catalog, routing, workflows),
-        deployments=CatalogDeployments(catalog, routing, workflows),
+        deployments=CatalogDeployments(catalog, routing, workflows, withdrawals, around.clock),
         workflows=workflows.gates,
     )
     engine = await HostEngine.open(
@@ -83,8 +87,9 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     around.workerd.calls.open({"workflow": WorkflowCalls(workflows.instances)})
     await around.workerd.finish_opening(await routing.table())
     workflows.start()
+    withdrawals.start()
     await engine.start()
-    return Host(around.clock, faults, artifacts, around.workerd, workflows, engine)
+    return Host(around.clock, faults, artifacts, around.workerd, workflows, withdrawals, engine)
 
 
 async def _open_workflows(around: Surroundings, rows: Rows, faults: FaultPoints, keys: PrivateKeys) -> WorkflowEngine:

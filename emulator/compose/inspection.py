@@ -3,9 +3,10 @@
 import json
 import re
 
+from emulator.compose.withdrawals import Withdrawals
 from emulator.management.parts import Inspection, Workload
 from emulator.workflow import Engine, InstanceHistory, InstanceView
-from emulator.workflow.inspection import ContextView, EventView, StepView
+from emulator.workflow.inspection import AttemptView, ContextView, EventView, StepView
 from host.model.json import JsonObject, JsonValue
 
 _DEEPEST_SHOWN = 200
@@ -15,14 +16,18 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 class EngineWorkload(Workload):
     """What contract time is waiting for, in the management listener's words."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, withdrawals: Withdrawals) -> None:
         self._engine = engine
+        self._withdrawals = withdrawals
 
     async def next_due_ms(self) -> int | None:
         return await self._engine.next_due_ms()
 
     async def idle(self) -> None:
+        """A withdrawal requeues instances, so both have to be at rest."""
         await self._engine.idle()
+        while await self._withdrawals.settled():
+            await self._engine.idle()
 
     def executing(self) -> tuple[str, ...]:
         return tuple(f"instance {run!r} of Workflow {workflow}" for workflow, run in self._engine.executing())
@@ -34,8 +39,13 @@ class EngineInspection(Inspection):
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def list_instances(self, workflow_uid: str) -> list[JsonObject]:
-        return [_instance(view) for view in await self._engine.inspection.instances(workflow_uid)]
+    async def list_instances(
+        self, workflow_uid: str, after: int, most: int
+    ) -> tuple[list[JsonObject], int | None] | None:
+        if not await self._engine.inspection.knows(workflow_uid):
+            return None
+        views = await self._engine.inspection.instances(workflow_uid, after, most)
+        return [_instance(view) for view in views], views[-1].ord if len(views) == most else None
 
     async def show_instance(self, workflow_uid: str, instance_id: str) -> JsonObject | None:
         history = await self._engine.inspection.history(workflow_uid, instance_id)
@@ -86,12 +96,27 @@ def _step(view: StepView) -> JsonObject:
         "name": view.name,
         "kind": view.kind,
         "state": view.state,
-        "attempts": view.attempts,
+        "attempts": len(view.attempts),
+        "attemptRecords": [_attempt(attempt) for attempt in view.attempts],
         "begunAt": view.begun_at,
         "dueAt": view.due_at,
         "settledAt": view.settled_at,
         "result": _document(view.text) if succeeded else None,
-        "message": None if succeeded else view.text,
+        "message": None if succeeded else _message(view),
+    }
+
+
+def _message(view: StepView) -> str | None:
+    return view.text if view.text is not None else next((a.message for a in reversed(view.attempts)), None)
+
+
+def _attempt(view: AttemptView) -> JsonObject:
+    return {
+        "number": view.number,
+        "outcome": view.outcome,
+        "begunAt": view.begun_at,
+        "settledAt": view.settled_at,
+        "message": view.message,
     }
 
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from emulator.catalog import Catalog
+from emulator.contexts import StopEvidence
 from emulator.runtime.gateway import Gateway
 from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
 from host.ports import VersionRecord, Weight
@@ -29,6 +30,16 @@ class Routing:
     async def retire(self, version_uid: str) -> None:
         """Stop requests that still run on a Version which is in no table any more (WD-07)."""
         await self._gateway.retire(version_uid)
+
+    async def withdraw(self, version_uid: str) -> StopEvidence | None:
+        """Stop requests of a Version fifteen minutes after it left the weights, unless it is in them again (WD-04).
+
+        No table is published meanwhile, so that none names a Version that the gateway then forgets.
+        """
+        async with self._publishing:
+            if await self._catalog.is_weighted(version_uid):
+                return None
+            return await self._gateway.retire(version_uid)
 
     async def table(self) -> RouteTable:
         """What the rows say now."""

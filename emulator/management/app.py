@@ -17,14 +17,15 @@ from emulator.management.errors import (
     answer_refused,
 )
 from emulator.management.guard import Guard
-from emulator.management.parts import Inspection, Processes, Settlements, Uploads
+from emulator.management.instance_routes import InstanceRoutes
+from emulator.management.parts import Inspection, InstanceCalls, Processes, Settlements, Uploads, Withdrawals
 from emulator.management.routes import (
     ArtifactRoutes,
     DocumentRoutes,
     FaultRoutes,
-    InstanceRoutes,
     OperationRoutes,
     ProcessRoutes,
+    WithdrawalRoutes,
 )
 from host.model.faults import FaultPoints
 from host.model.json import JsonObject
@@ -37,6 +38,8 @@ class ManagementParts:
     artifacts: Uploads
     clock: ClockControl
     instances: Inspection
+    calls: InstanceCalls
+    withdrawals: Withdrawals
     faults: FaultPoints
     processes: Processes
     openapi: Callable[[], JsonObject]
@@ -48,13 +51,15 @@ def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> St
     artifacts = ArtifactRoutes(parts.artifacts)
     clock = ClockRoutes(parts.clock)
     faults = FaultRoutes(parts.faults)
-    instances = InstanceRoutes(parts.instances)
+    instances = InstanceRoutes(parts.instances, parts.calls)
     routes = [
         Route("/v1/artifacts/sha256/{digest}", artifacts.put, methods=["PUT"]),
         Route("/v1/artifacts/sha256/{digest}", artifacts.delete, methods=["DELETE"]),
         Route("/v1/clock", clock.show, methods=["GET"]),
         Route("/v1/clock/{change}", clock.change, methods=["POST"]),
         Route("/v1/workflows/{address:path}", instances.show, methods=["GET"]),
+        Route("/v1/workflows/{address:path}", instances.act, methods=["POST"]),
+        Route("/v1/withdrawals", WithdrawalRoutes(parts.withdrawals).show, methods=["GET"]),
         Route("/v1/faults", faults.show, methods=["GET"]),
         Route("/v1/faults", faults.arm, methods=["POST"]),
         Route("/v1/operations/{id}/settle", OperationRoutes(parts.operations).settle, methods=["POST"]),

@@ -10,16 +10,22 @@ from host.model.json import JsonObject, JsonRefused, decode_object
 _MAX_BODY_BYTES = 64 * 1024
 
 
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """The whole body. Raises `ManagementRefused` 413 when it is larger."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > max_bytes:
+            raise ManagementRefused(413, "request_too_large", f"the body is larger than {max_bytes // 1024} KiB")
+    return bytes(body)
+
+
 async def read_object(request: Request, fields: Mapping[str, tuple[type, ...]]) -> JsonObject:
     """The body as a closed object of `fields` (name -> accepted types); an empty body is `{}`.
 
     Raises `ManagementRefused` 400 for anything else, 413 over 64 KiB.
     """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_BODY_BYTES:
-            raise ManagementRefused(413, "request_too_large", "the body is larger than 64 KiB")
+    body = await read_body(request, _MAX_BODY_BYTES)
     if not body:
         return {}
     try:

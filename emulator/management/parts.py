@@ -36,11 +36,35 @@ class Workload(Protocol):
 class Inspection(Protocol):
     """Instances as people see them; the shapes are documented in the README."""
 
-    async def list_instances(self, workflow_uid: str) -> list[JsonObject] | None:
-        """Every instance in order of creation, or None for an unknown Workflow."""
+    async def list_instances(
+        self, workflow_uid: str, after: int, most: int
+    ) -> tuple[list[JsonObject], int | None] | None:
+        """At most `most` in order of creation behind the place `after`, and the place to go on after, if any.
+
+        None for an unknown Workflow.
+        """
 
     async def show_instance(self, workflow_uid: str, instance_id: str) -> JsonObject | None:
         """One instance with steps, events and contexts, or None when it is unknown."""
+
+
+class InstanceCalls(Protocol):
+    """What may be done with instances. Raises `emulator.workflow.InstanceRefused`; texts are canonical documents."""
+
+    async def create(self, workflow_uid: str, instance_id: str | None, params_text: str | None) -> str:
+        """Admit one and give its id."""
+
+    async def send_event(
+        self, workflow_uid: str, instance_id: str, event_type: str, payload_text: str | None
+    ) -> None: ...
+
+    async def terminate(self, workflow_uid: str, instance_id: str) -> None: ...
+
+
+class Withdrawals(Protocol):
+    """Versions that left the weights."""
+
+    async def list_withdrawals(self) -> list[JsonObject]: ...
 
 
 @dataclass(frozen=True, slots=True)

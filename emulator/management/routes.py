@@ -1,7 +1,6 @@
-"""The other management routes: artifacts, instances, faults, processes. Each class speaks for one part."""
+"""The other management routes, from artifacts to withdrawals. Each class speaks for one part."""
 
 from collections.abc import Callable
-from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -9,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from emulator.artifacts import ArtifactTooLarge, is_digest
 from emulator.management.bodies import read_object, require
 from emulator.management.errors import ManagementRefused
-from emulator.management.parts import Inspection, Processes, Settlements, Uploads
+from emulator.management.parts import Processes, Settlements, Uploads, Withdrawals
 from host.model.faults import DEFAULT_DELAY_S, FaultAction, FaultPoints, UnknownFaultPoint, registered
 from host.model.json import JsonObject
 from host.model.operation_states import Effect
@@ -54,39 +53,6 @@ def _addressed(request: Request) -> tuple[str, str]:
     if not principal:
         raise ManagementRefused(400, "invalid_request", "principal must not be empty")
     return digest, principal
-
-
-class InstanceRoutes:
-    """`/v1/workflows/<uid>/instances[/<id>]`; an id is percent-encoded, any scalar values, `/` included."""
-
-    def __init__(self, inspection: Inspection) -> None:
-        self._inspection = inspection
-
-    async def show(self, request: Request) -> Response:
-        segments = _raw_segments(request)
-        match segments:
-            case [uid, "instances"]:
-                listed = await self._inspection.list_instances(uid)
-                if listed is not None:
-                    return JSONResponse({"workflowUid": uid, "items": listed})
-                raise ManagementRefused(404, "not_found", f"there is no Workflow {uid!r}")
-            case [uid, "instances", instance_id]:
-                shown = await self._inspection.show_instance(uid, instance_id)
-                if shown is not None:
-                    return JSONResponse(shown)
-                raise ManagementRefused(404, "not_found", f"Workflow {uid!r} has no instance {instance_id!r}")
-            case _:
-                raise ManagementRefused(404, "not_found", "use /v1/workflows/<uid>/instances[/<id>]")
-
-
-def _raw_segments(request: Request) -> list[str]:
-    """The segments after `/v1/workflows/`, split before they are decoded."""
-    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
-    encoded = raw.partition(b"?")[0].split(b"/")[3:]
-    try:
-        return [unquote_to_bytes(segment).decode("utf-8") for segment in encoded]
-    except UnicodeDecodeError as error:
-        raise ManagementRefused(400, "invalid_request", "the path is not percent-encoded UTF-8") from error
 
 
 class FaultRoutes:
@@ -162,3 +128,13 @@ class ProcessRoutes:
             for figures in self._processes.processes()
         ]
         return JSONResponse({"items": items})
+
+
+class WithdrawalRoutes:
+    """`/v1/withdrawals`: Versions that left the weights, and how what ran on them was stopped."""
+
+    def __init__(self, withdrawals: Withdrawals) -> None:
+        self._withdrawals = withdrawals
+
+    async def show(self, request: Request) -> Response:
+        return JSONResponse({"items": await self._withdrawals.list_withdrawals()})

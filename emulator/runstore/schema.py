@@ -11,6 +11,7 @@ INTENT = "(snapshot ->> '$.lifecycle.transitionIntent.to')"
 AT_ADDRESS = "workflow_id = :workflow_id AND run_id = :run_id"
 IS_OWNED = f"EXISTS (SELECT 1 FROM runs WHERE {AT_ADDRESS} AND {OWNER} = :owner)"
 CREATED_MS = "(CAST(strftime('%s', created_at) AS INTEGER) * 1000 + CAST(substr(created_at, 21, 3) AS INTEGER))"
+UPDATED_MS = CREATED_MS.replace("created_at", "updated_at")
 
 
 def runs_schema(prefix: str = "") -> str:

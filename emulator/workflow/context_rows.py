@@ -81,3 +81,10 @@ def select_unproven() -> Statement:
         WHERE stop_kind IS NULL ORDER BY claimed_at_ms, context_id
         """
     )
+
+
+def select_unproven_of(version_uid: str) -> Statement:
+    """Contexts of a Version not known to have stopped."""
+    return Statement(
+        "SELECT context_id FROM workflow_contexts WHERE stop_kind IS NULL AND version_uid = ?", (version_uid,)
+    )

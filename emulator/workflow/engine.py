@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 from emulator.catalog import Catalog
 from emulator.contexts import Runners
 from emulator.d1 import Database
+from emulator.workflow import context_rows
 from emulator.workflow.executions import Executions
 from emulator.workflow.gates import Gates
 from emulator.workflow.inspection import Inspection
 from emulator.workflow.instances import Instances
 from emulator.workflow.recovery import Orphan, recover
+from emulator.workflow.retention import Retention
 from emulator.workflow.scheduler import Scheduler
 from emulator.workflow.sessions import Session
 from emulator.workflow.surroundings import Surroundings
@@ -32,6 +34,7 @@ class Engine:
         self._around = surroundings
         self._executions = executions
         self._scheduler = Scheduler(surroundings, executions, max_contexts)
+        self._retention = Retention(surroundings)
         self.gates = Gates(surroundings, executions)
         self.instances = Instances(surroundings, executions)
         self.inspection = Inspection(surroundings)
@@ -62,8 +65,9 @@ class Engine:
         return cls(surroundings, executions, max_contexts)
 
     def start(self) -> None:
-        """Let due instances start."""
+        """Let due instances start, and those that ended long ago go."""
         self._scheduler.start()
+        self._retention.start()
 
     async def drain(self) -> None:
         """Start nothing any more and return once every context has ended or parked. The caller sets a limit."""
@@ -76,6 +80,7 @@ class Engine:
     async def close(self) -> None:
         """Start nothing any more, stop every context with evidence and leave its instance to be replayed."""
         await self._scheduler.stop()
+        await self._retention.stop()
         await self._requeue(self._sessions(), "host closed")
         for orphan in self._orphans():
             orphan.ending.cancel()
@@ -89,9 +94,12 @@ class Engine:
         """Return when no context executes and nothing is due at this instant. The caller sets a limit of real time."""
         while True:
             heard = self._around.activity.count
-            if not len(self._executions) and not await self._scheduler.has_due() and not len(self._executions):
+            if not len(self._executions) and not await self._has_due() and not len(self._executions):
                 return
             await self._around.activity.after(heard)
+
+    async def _has_due(self) -> bool:
+        return await self._retention.has_due() or await self._scheduler.has_due()
 
     async def next_due_ms(self) -> int | None:
         """The earliest contract instant at which something starts or expires; none when nothing ever will."""
@@ -101,9 +109,10 @@ class Engine:
         """Workflow uid and instance id of what executes now, to name what holds an advance of the clock."""
         return tuple((e.address.workflow_id, e.address.run_id) for e in self._executions.all())
 
-    def is_executing(self, version_uid: str) -> bool:
-        """Whether a context runs, or starts, on the Version (WV-09)."""
-        return any(session.version_uid == version_uid for session in self._sessions())
+    async def is_executing(self, version_uid: str) -> bool:
+        """Whether a context of the Version runs or starts, or one of an earlier host may still run (WV-09, WD-10)."""
+        [found] = await self._around.database.query([context_rows.select_unproven_of(version_uid)])
+        return bool(found.rows)
 
     async def stop_version(self, version_uid: str) -> None:
         """Stop the contexts of a Version that left the weights; their instances go back to the queue (WD-04)."""

@@ -26,7 +26,7 @@ _IS_PURGEABLE = """
 EXISTS (SELECT 1 FROM workflow_gates WHERE workflow_id = :workflow_id AND state = 'closing')
 AND NOT EXISTS (SELECT 1 FROM workflow_contexts WHERE workflow_id = :workflow_id AND stop_kind IS NULL)
 """
-_TABLES = ("workflow_events", "workflow_steps", "workflow_due", "workflow_contexts", "runs")
+_TABLES = ("workflow_events", "workflow_attempts", "workflow_steps", "workflow_due", "workflow_contexts", "runs")
 
 
 class Gates:

@@ -36,13 +36,24 @@ class ContextView:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One attempt of a `do`: `outcome` is succeeded, failed or, while it may be under way, none."""
+
+    number: int
+    outcome: str | None
+    begun_at: str | None
+    settled_at: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StepView:
-    """One step name. `attempts` counts attempts begun; `due_at` is the deadline of a sleep, wait or retry."""
+    """One step name. `attempts` of a `do` in order; `due_at` is the deadline of a sleep, wait or retry."""
 
     name: str
     kind: str
     state: str
-    attempts: int
+    attempts: tuple[AttemptView, ...]
     settings: str | None
     begun_at: str
     due_at: str | None
@@ -62,8 +73,9 @@ class EventView:
 
 @dataclass(frozen=True, slots=True)
 class InstanceView:
-    """One line of a list: `due_at` is when the instance goes on by itself."""
+    """One line of a list: `due_at` is when the instance goes on by itself, `ord` its place in order of creation."""
 
+    ord: int
     workflow_uid: str
     instance_id: str
     status: str
@@ -87,7 +99,7 @@ class InstanceHistory:
 
 
 _INSTANCES = f"""
-SELECT runs.workflow_id, runs.run_id, {STATUS}, created_at, updated_at, d.due_at_ms
+SELECT runs.rowid, runs.workflow_id, runs.run_id, {STATUS}, created_at, updated_at, d.due_at_ms
 FROM runs LEFT JOIN workflow_due d ON d.workflow_id = runs.workflow_id AND d.run_id = runs.run_id
 """
 _CONTEXTS = f"""
@@ -95,8 +107,11 @@ SELECT ord, version_uid, claimed_at_ms, pid, ending, stop_kind, exit_status, sto
 FROM workflow_contexts WHERE {AT_ADDRESS} ORDER BY ord
 """
 _STEPS = f"""
-SELECT name, kind, state, attempt, settings, begun_at_ms, due_at_ms, settled_at_ms, result
+SELECT name, kind, state, attempt, settings, begun_at_ms, attempt_begun_at_ms, due_at_ms, settled_at_ms, result
 FROM workflow_steps WHERE {AT_ADDRESS} ORDER BY ord
+"""
+_ATTEMPTS = f"""
+SELECT name, number, begun_at_ms, failed_at_ms, message FROM workflow_attempts WHERE {AT_ADDRESS} ORDER BY name, number
 """
 _EVENTS = f"""
 SELECT accepted_ord, type, accepted_at_ms, size_bytes FROM workflow_events WHERE {AT_ADDRESS} ORDER BY accepted_ord
@@ -109,29 +124,48 @@ class Inspection:
     def __init__(self, surroundings: Surroundings) -> None:
         self._around = surroundings
 
-    async def instances(self, workflow_uid: str | None = None) -> tuple[InstanceView, ...]:
-        """Every instance, or those of one Workflow, in order of creation."""
-        where = "" if workflow_uid is None else "WHERE runs.workflow_id = ?"
-        values: tuple[Value, ...] = () if workflow_uid is None else (workflow_uid,)
-        select = Statement(f"{_INSTANCES} {where} ORDER BY created_at, runs.rowid", values)
-        [found] = await self._around.database.query([select])
+    async def knows(self, workflow_uid: str) -> bool:
+        """Whether there is an instance space of that uid; a deleted one is unknown."""
+        known = "SELECT 1 FROM workflow_gates WHERE workflow_id = ? AND state <> 'purged'"
+        [found] = await self._around.database.query([Statement(known, (workflow_uid,))])
+        return bool(found.rows)
+
+    async def instances(
+        self, workflow_uid: str | None = None, after: int = 0, most: int = -1
+    ) -> tuple[InstanceView, ...]:
+        """In order of creation those of one Workflow, or all; the page of `most` behind the place `after`."""
+        of_workflow = "TRUE" if workflow_uid is None else "runs.workflow_id = :workflow_id"
+        sql = f"{_INSTANCES} WHERE {of_workflow} AND runs.rowid > :after ORDER BY runs.rowid LIMIT :most"
+        values: dict[str, Value] = {"workflow_id": workflow_uid, "after": after, "most": most}
+        [found] = await self._around.database.query([named(sql, values)])
         return tuple(_instance(row) for row in found.rows)
 
     async def history(self, workflow_uid: str, instance_id: str) -> InstanceHistory | None:
         """The history of one instance, or none when there is no such instance."""
         values = at(RunAddress(workflow_uid, instance_id))
         one = f"{_INSTANCES} WHERE runs.workflow_id = :workflow_id AND runs.run_id = :run_id"
-        texts = (one, f"SELECT snapshot FROM runs WHERE {AT_ADDRESS}", _CONTEXTS, _STEPS, _EVENTS)
-        instance, snapshot, contexts, steps, events = await self._around.database.query(
+        texts = (one, f"SELECT snapshot FROM runs WHERE {AT_ADDRESS}", _CONTEXTS, _STEPS, _ATTEMPTS, _EVENTS)
+        instance, snapshot, contexts, steps, attempts, events = await self._around.database.query(
             [named(text, values) for text in texts]
         )
         if not instance.rows:
             return None
-        return _history(_instance(instance.rows[0]), decode(str(snapshot.rows[0][0])), contexts, steps, events)
+        failed = _failed_attempts(attempts)
+        return _history(
+            _instance(instance.rows[0]),
+            decode(str(snapshot.rows[0][0])),
+            tuple(_context(row) for row in contexts.rows),
+            tuple(_step(row, failed.get(str(row[0]), ())) for row in steps.rows),
+            tuple(_event(row) for row in events.rows),
+        )
 
 
 def _history(
-    instance: InstanceView, snapshot: Snapshot, contexts: Result, steps: Result, events: Result
+    instance: InstanceView,
+    snapshot: Snapshot,
+    contexts: tuple[ContextView, ...],
+    steps: tuple[StepView, ...],
+    events: tuple[EventView, ...],
 ) -> InstanceHistory:
     return InstanceHistory(
         instance=instance,
@@ -139,9 +173,9 @@ def _history(
         output=snapshot.output if snapshot.status is RunStatus.COMPLETE else None,
         reason=snapshot.error.reason if snapshot.error else None,
         message=snapshot.error.message if snapshot.error else None,
-        contexts=tuple(_context(row) for row in contexts.rows),
-        steps=tuple(_step(row) for row in steps.rows),
-        events=tuple(_event(row) for row in events.rows),
+        contexts=contexts,
+        steps=steps,
+        events=events,
     )
 
 
@@ -165,8 +199,9 @@ def _instant(value: Value) -> str | None:
 
 
 def _instance(row: Row) -> InstanceView:
-    workflow_id, run_id, status, created_at, updated_at, due_at_ms = row
+    order, workflow_id, run_id, status, created_at, updated_at, due_at_ms = row
     return InstanceView(
+        ord=_count(order),
         workflow_uid=str(workflow_id),
         instance_id=str(run_id),
         status="unreadable" if status is None else shown(RunStatus(str(status))),
@@ -189,14 +224,37 @@ def _context(row: Row) -> ContextView:
     )
 
 
-def _step(row: Row) -> StepView:
-    name, kind, state, attempt, settings, begun_at_ms, due_at_ms, settled_at_ms, result = row
-    is_planned = state == "pending" and kind == "do" and due_at_ms is not None
+def _failed_attempts(found: Result) -> dict[str, tuple[AttemptView, ...]]:
+    """Attempts that another one followed, by step name."""
+    by_name: dict[str, tuple[AttemptView, ...]] = {}
+    for name, number, begun_at_ms, failed_at_ms, message in found.rows:
+        attempt = AttemptView(_count(number), "failed", _instant(begun_at_ms), _instant(failed_at_ms), _text(message))
+        by_name[str(name)] = (*by_name.get(str(name), ()), attempt)
+    return by_name
+
+
+def _latest_attempt(row: Row) -> AttemptView | None:
+    """The attempt that the step's own row tells of; none while it is only planned."""
+    _, kind, state, number, _, begun_at_ms, attempt_begun_at_ms, _, settled_at_ms, result = row
+    if kind != "do" or (state == "pending" and attempt_begun_at_ms is None):
+        return None
+    return AttemptView(
+        number=_count(number),
+        outcome=None if state == "pending" else str(state),
+        begun_at=_instant(attempt_begun_at_ms if attempt_begun_at_ms is not None else begun_at_ms),
+        settled_at=_instant(settled_at_ms),
+        message=_text(result) if state == "failed" else None,
+    )
+
+
+def _step(row: Row, failed: tuple[AttemptView, ...]) -> StepView:
+    name, kind, state, _, settings, begun_at_ms, _, due_at_ms, settled_at_ms, result = row
+    latest = _latest_attempt(row)
     return StepView(
         name=str(name),
         kind=str(kind),
         state=str(state),
-        attempts=_count(attempt) - (1 if is_planned else 0),
+        attempts=failed if latest is None else (*failed, latest),
         settings=_text(settings),
         begun_at=timestamp(_count(begun_at_ms)),
         due_at=_instant(due_at_ms),

@@ -125,14 +125,15 @@ class StepRecorder:
             case NewStep(step):
                 insert = step_rows.insert_pending(self._address, self._owner, step, self._now_ms)
                 return self._begun(frame, self._submit([insert]))
-            case KnownStep():
-                return _ready(Answer(frame.reply_id, "done", None))
+            case KnownStep(step):
+                begin = step_rows.begin_attempt(self._address, self._owner, step, self._now_ms)
+                return self._begun(frame, self._submit([begin]))
             case _:
                 return self._refused(started)
 
     async def _begun(self, frame: frames.Begin, batch: "asyncio.Future[list[Result]]") -> Outcome:
-        [inserted] = await batch
-        if not inserted.is_applied:
+        [recorded] = await batch
+        if not recorded.is_applied:
             return Superseded()
         if frame.reply_id:
             self._around.faults.reach(BEGUN)
@@ -168,7 +169,7 @@ class StepRecorder:
         due_at_ms = now_ms + delay_s * 1000
         batch = self._submit(
             [
-                step_rows.plan_retry(self._address, self._owner, step, frame.message, due_at_ms),
+                *step_rows.plan_retry(self._address, self._owner, step, frame.message, now_ms, due_at_ms),
                 transitions.intend(self._address, self._owner, self._around.ids(), to, now_ms),
             ]
         )
@@ -228,10 +229,6 @@ class StepRecorder:
         except DocumentRefused as error:
             return await self._fail(Reason.RUN_THREW, f"the return value of run is no document: {error}")
         return await self.conclude(RunStatus.COMPLETE, "complete", output=frame.document)
-
-
-async def _ready(outcome: Outcome) -> Outcome:
-    return outcome
 
 
 def _told(state: StepState) -> str:

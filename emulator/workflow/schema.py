@@ -5,6 +5,7 @@ The run row holds what is compared and stays small; histories, events, contexts 
 
 from emulator.catalog import schema as catalog
 from emulator.runstore import schema as runs
+from emulator.runstore.snapshot import TERMINAL
 
 APPLICATION_ID = 0x74616B65  # "take"
 
@@ -73,4 +74,27 @@ CREATE INDEX workflow_due_order ON workflow_due (due_at_ms, ord) WHERE due_at_ms
 CREATE INDEX workflow_due_expiry ON workflow_due (expires_at_ms);
 """
 
-MIGRATIONS = (runs.SCHEMA + catalog.SCHEMA + SCHEMA, catalog.SECRETS)
+ATTEMPTS = """
+ALTER TABLE workflow_steps ADD COLUMN attempt_begun_at_ms INTEGER;
+CREATE TABLE workflow_attempts (
+    workflow_id TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    begun_at_ms INTEGER,
+    failed_at_ms INTEGER NOT NULL,
+    message TEXT,
+    PRIMARY KEY (workflow_id, run_id, name, number)
+) STRICT;
+"""
+"""Attempts that failed and were followed by another; the latest attempt of a step is in the step's own row."""
+
+RETENTION = f"""
+CREATE INDEX runs_ended ON runs (updated_at) WHERE {runs.STATUS} IN ({", ".join(f"'{each}'" for each in TERMINAL)});
+"""
+
+MIGRATIONS = (
+    runs.SCHEMA + catalog.SCHEMA + SCHEMA,
+    catalog.SECRETS,
+    ATTEMPTS + RETENTION + catalog.WITHDRAWALS,
+)

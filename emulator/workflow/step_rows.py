@@ -16,6 +16,10 @@ _MATCHING_EVENT = """
     ORDER BY e.accepted_ord LIMIT 1
 """
 
+_IN_PROGRESS = f"""
+    {AT_ADDRESS} AND name = :name AND kind = 'do' AND state = 'pending' AND attempt = :attempt AND {IS_OWNED}
+"""
+
 
 def _fenced(address: RunAddress, owner: str, **values: Value) -> dict[str, Value]:
     return {**at(address), "owner": owner, **values}
@@ -26,8 +30,10 @@ def insert_pending(address: RunAddress, owner: str, step: Step, now_ms: int) -> 
     return named(
         f"""
         INSERT INTO workflow_steps
-            (workflow_id, run_id, name, ord, kind, settings, attempt, state, due_at_ms, begun_at_ms)
-        SELECT :workflow_id, :run_id, :name, :ord, :kind, :settings, :attempt, 'pending', :due, :now
+            (workflow_id, run_id, name, ord, kind, settings, attempt, state, due_at_ms, begun_at_ms,
+            attempt_begun_at_ms)
+        SELECT :workflow_id, :run_id, :name, :ord, :kind, :settings, :attempt, 'pending', :due, :now,
+            CASE :kind WHEN 'do' THEN :now END
         WHERE {IS_OWNED}
         """,
         _fenced(
@@ -51,21 +57,42 @@ def settle_effect(
     return named(
         f"""
         UPDATE workflow_steps SET state = :state, result = :result, settled_at_ms = :now
-        WHERE {AT_ADDRESS} AND name = :name AND kind = 'do' AND state = 'pending' AND attempt = :attempt AND {IS_OWNED}
+        WHERE {_IN_PROGRESS}
         """,
         _fenced(address, owner, name=step.name, attempt=step.attempt, state=state.value, result=result, now=now_ms),
     )
 
 
-def plan_retry(address: RunAddress, owner: str, step: Step, message: str, due_at_ms: int) -> Statement:
-    """Commit the failure of an attempt and when the next one is due."""
+def begin_attempt(address: RunAddress, owner: str, step: Step, now_ms: int) -> Statement:
+    """The attempt of a known step begins, or begins again after its context was lost."""
     return named(
-        f"""
-        UPDATE workflow_steps SET attempt = attempt + 1, due_at_ms = :due, result = :message
-        WHERE {AT_ADDRESS} AND name = :name AND kind = 'do' AND state = 'pending' AND attempt = :attempt AND {IS_OWNED}
-        """,
-        _fenced(address, owner, name=step.name, attempt=step.attempt, message=message, due=due_at_ms),
+        f"UPDATE workflow_steps SET attempt_begun_at_ms = :now WHERE {_IN_PROGRESS}",
+        _fenced(address, owner, name=step.name, attempt=step.attempt, now=now_ms),
     )
+
+
+def plan_retry(
+    address: RunAddress, owner: str, step: Step, message: str, now_ms: int, due_at_ms: int
+) -> list[Statement]:
+    """Commit the failure of an attempt and when the next one is due."""
+    values = _fenced(address, owner, name=step.name, attempt=step.attempt, message=message, now=now_ms, due=due_at_ms)
+    return [
+        named(
+            f"""
+            INSERT INTO workflow_attempts (workflow_id, run_id, name, number, begun_at_ms, failed_at_ms, message)
+            SELECT workflow_id, run_id, name, attempt, attempt_begun_at_ms, :now, :message
+            FROM workflow_steps WHERE {_IN_PROGRESS}
+            """,
+            values,
+        ),
+        named(
+            f"""
+            UPDATE workflow_steps SET attempt = attempt + 1, attempt_begun_at_ms = NULL, due_at_ms = :due
+            WHERE {_IN_PROGRESS}
+            """,
+            values,
+        ),
+    ]
 
 
 def settle_due(address: RunAddress, owner: str, now_ms: int) -> list[Statement]:

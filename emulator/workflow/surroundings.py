@@ -19,7 +19,7 @@ ADMITTED = register("workflow.admitted", "after an instance is admitted, before 
 CLAIMED = register("workflow.claimed", "after a context is claimed and its Version pinned, before it is started")
 STARTED = register("workflow.context_started", "after a context was started, before its process is recorded")
 RECORDED = register("workflow.context_recorded", "after the process is recorded, before the first frame is read")
-BEGUN = register("workflow.step_begun", "after a step with a policy is recorded, before its effect may run")
+BEGUN = register("workflow.step_begun", "after the begin of an attempt is recorded, before an effect with a policy")
 SETTLED = register("workflow.step_settled", "after a step's outcome is durable, before the isolate is told")
 INTENDED = register("workflow.intent_recorded", "after an intent has fenced the owner, before the code is stopped")
 STOPPED = register("workflow.context_stopped", "after the code was stopped, before evidence and status are written")
@@ -29,6 +29,7 @@ FENCED = register("workflow.lost_owners_fenced", "after start-up fenced dead own
 RECOVERED = register("workflow.recovered", "after start-up recorded the ends of dead owners, before the due index")
 CLOSING = register("workflow.gate_closing", "after a Workflow's gate closed, before its owners are fenced")
 PROVEN = register("workflow.stops_proven", "after a closing Workflow's code has stopped, before it is purged")
+RETIRED = register("workflow.history_purged", "after a batch of outdated histories was purged, before the next one")
 PURGED = register("workflow.gate_purged", "after a Workflow was purged, before its Operation is told")
 
 _PATIENCE_S = 0.2

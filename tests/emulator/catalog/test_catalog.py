@@ -8,7 +8,7 @@ import pytest
 
 from emulator.catalog import Catalog, WorkerRoute
 from emulator.catalog.catalog import weigh
-from emulator.catalog.schema import SCHEMA, SECRETS
+from emulator.catalog.schema import SCHEMA, SECRETS, WITHDRAWALS
 from emulator.d1 import Database, FileDriver
 from host import sqlite
 from host.model.private_keys import KEY_BYTES, PrivateKeys
@@ -27,7 +27,9 @@ VERSION = VersionRecord(
 
 @pytest.fixture
 async def catalog(tmp_path: Path) -> AsyncIterator[Catalog]:
-    file = await sqlite.Database.open(tmp_path / "a.sqlite", application_id=7, migrations=[SCHEMA, SECRETS])
+    file = await sqlite.Database.open(
+        tmp_path / "a.sqlite", application_id=7, migrations=[SCHEMA, SECRETS, WITHDRAWALS]
+    )
     yield Catalog(Database(FileDriver(file)), PrivateKeys(b"k" * KEY_BYTES))
     await file.close()
 
@@ -50,8 +52,8 @@ async def test_weights_switch_whole_and_go_with_their_deployment_alone(catalog: 
     await catalog.put_worker("w1", "shop")
     assert await catalog.routes() == ()
     assert await catalog.pick("w1", lambda: 0.5) is None
-    await catalog.activate("d1", "w1", (Weight("v1", 5000), Weight("v2", 5000)))
-    await catalog.activate("d1", "w1", (Weight("v2", 1), Weight("v3", 9999)))
+    await catalog.activate("d1", "w1", (Weight("v1", 5000), Weight("v2", 5000)), 0)
+    await catalog.activate("d1", "w1", (Weight("v2", 1), Weight("v3", 9999)), 5)
     route = WorkerRoute("w1", "shop", "d1", (Weight("v2", 1), Weight("v3", 9999)))
     assert await catalog.routes() == (route,)
     assert await catalog.pick("w1", lambda: 0.5) == "v3"
@@ -69,3 +71,20 @@ def test_every_version_gets_its_share_of_the_points() -> None:
     assert all(abs(counted[weight.version_uid] - weight.weight) <= 1 for weight in weights)
     assert weigh(weights, lambda: 0.999999999999) == "c"
     assert weigh((), lambda: 0.5) is None
+
+
+@pytest.mark.req("WD-04")
+async def test_a_version_that_leaves_the_weights_is_withdrawn_until_it_is_back(catalog: Catalog) -> None:
+    await catalog.activate("d1", "w1", (Weight("a", 5000), Weight("b", 5000)), 1)
+    await catalog.activate("d1", "w1", (Weight("b", 10000),), 1000)
+    await catalog.activate("d1", "w1", (Weight("b", 10000),), 2000)
+    assert [(each.version_uid, each.due_at_ms) for each in await catalog.withdrawals()] == [("a", 901_000)]
+    await catalog.end_withdrawal("a", "2026-01-01T00:00:00.000Z", {"kind": "ack"})
+    await catalog.end_withdrawal("a", "later", {"kind": "exit"})
+    [ended] = await catalog.withdrawals()
+    assert (ended.ended_at, ended.evidence) == ("2026-01-01T00:00:00.000Z", {"kind": "ack"})
+    await catalog.activate("d1", "w1", (Weight("a", 10000),), 3000)
+    assert [(each.version_uid, each.due_at_ms) for each in await catalog.withdrawals()] == [("b", 903_000)]
+    assert await catalog.is_weighted("a") and not await catalog.is_weighted("b")
+    await catalog.remove_version("b")
+    assert await catalog.withdrawals() == ()

@@ -20,7 +20,7 @@ class OneInstance:
         self._output = output
 
     async def history(self, workflow_uid: str, instance_id: str) -> InstanceHistory:
-        view = InstanceView(workflow_uid, instance_id, "complete", AT, AT, None)
+        view = InstanceView(1, workflow_uid, instance_id, "complete", AT, AT, None)
         return InstanceHistory(view, None, self._output, None, None, (), (), ())
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from emulator.artifacts import SCHEMA, ArtifactCustody
 from emulator.management import ClockControl, ManagementParts, ProcessFigures, create_app
+from emulator.workflow import ErrorName, InstanceRefused
 from host.model.faults import FaultPoints, register
 from host.model.json import JsonObject
 from host.model.operation_states import Effect
@@ -34,8 +35,13 @@ class Idle:
 
 
 class Instances:
-    async def list_instances(self, workflow_uid: str) -> list[JsonObject] | None:
-        return [{"id": "a"}] if workflow_uid == "w" else None
+    async def list_instances(
+        self, workflow_uid: str, after: int, most: int
+    ) -> tuple[list[JsonObject], int | None] | None:
+        if workflow_uid != "w":
+            return None
+        page: list[JsonObject] = [{"id": name} for name in "abc"[after : after + most]]
+        return page, after + most if len(page) == most else None
 
     async def show_instance(self, workflow_uid: str, instance_id: str) -> JsonObject | None:
         return {"uid": workflow_uid, "id": instance_id} if workflow_uid == "w" else None
@@ -46,6 +52,28 @@ class Settlements:
 
     async def settle(self, operation_id: str, effect: Effect, message: str) -> Operation | None:
         return None
+
+
+class Calls:
+    def __init__(self) -> None:
+        self.made: list[tuple[str | None, ...]] = []
+
+    async def create(self, workflow_uid: str, instance_id: str | None, params_text: str | None) -> str:
+        self.made.append(("create", workflow_uid, instance_id, params_text))
+        if instance_id in set(ErrorName):
+            raise InstanceRefused(ErrorName(str(instance_id)), "told so")
+        return instance_id or "issued"
+
+    async def send_event(self, workflow_uid: str, instance_id: str, event_type: str, payload: str | None) -> None:
+        self.made.append(("send", workflow_uid, instance_id, event_type, payload))
+
+    async def terminate(self, workflow_uid: str, instance_id: str) -> None:
+        self.made.append(("terminate", workflow_uid, instance_id))
+
+
+class Withdrawals:
+    async def list_withdrawals(self) -> list[JsonObject]:
+        return [{"versionUid": "v"}]
 
 
 class Processes:
@@ -59,12 +87,19 @@ def faults() -> FaultPoints:
 
 
 @pytest.fixture
-async def client(tmp_path: Path, faults: FaultPoints) -> AsyncIterator[httpx.AsyncClient]:
+def calls() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+async def client(tmp_path: Path, faults: FaultPoints, calls: Calls) -> AsyncIterator[httpx.AsyncClient]:
     database = await Database.open(tmp_path / "db", application_id=1, migrations=(SCHEMA,))
     parts = ManagementParts(
         artifacts=await ArtifactCustody.open(database, tmp_path / "artifacts"),
         clock=ClockControl(ControlledClock.frozen(START_MS), Idle(), RealTime()),
         instances=Instances(),
+        calls=calls,
+        withdrawals=Withdrawals(),
         faults=faults,
         processes=Processes(),
         openapi=lambda: {"openapi": "3.1.0"},
@@ -148,7 +183,7 @@ async def test_a_bad_advance_is_a_400_and_moves_nothing(client: httpx.AsyncClien
 
 
 async def test_an_instance_id_may_be_any_text(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/v1/workflows/w/instances")).json()["items"] == [{"id": "a"}]
+    assert (await client.get("/v1/workflows/w/instances")).json()["items"] == [{"id": "a"}, {"id": "b"}, {"id": "c"}]
     shown = (await client.get("/v1/workflows/w/instances/a%2Fb%25%20%F0%9F%90%99")).json()
     assert shown == {"uid": "w", "id": "a/b% \N{OCTOPUS}"}
     assert (await client.get("/v1/workflows/x/instances")).status_code == 404
@@ -209,3 +244,59 @@ async def test_a_body_that_is_no_strict_json_is_refused(client: httpx.AsyncClien
     ):
         answer = await client.post("/v1/faults", content=body)
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")
+
+
+async def test_instances_are_listed_in_pages(client: httpx.AsyncClient) -> None:
+    first = (await client.get("/v1/workflows/w/instances?limit=2")).json()
+    assert first == {"workflowUid": "w", "items": [{"id": "a"}, {"id": "b"}], "next": "2"}
+    second = (await client.get("/v1/workflows/w/instances?limit=2&after=2")).json()
+    assert (second["items"], second["next"]) == ([{"id": "c"}], None)
+    for wrong in ("limit=0", "limit=1001", "limit=x", "limit=1&limit=2", "after=-1"):
+        assert (await client.get(f"/v1/workflows/w/instances?{wrong}")).status_code == 400
+
+
+async def test_every_operation_on_an_instance_is_there_for_people(client: httpx.AsyncClient, calls: Calls) -> None:
+    path = "/v1/workflows/w/instances"
+    created = await client.post(
+        path, content=b'{"id": "a/b", "params": {"b": 1.0, "a": [1e20, true, null, "\\u00e9"]}}'
+    )
+    assert (created.status_code, created.json()) == (200, {"id": "a/b"})
+    assert (await client.post(path)).json() == {"id": "issued"}
+    assert (await client.post(f"{path}/a%2Fb/events", content=b'{"type": "go", "payload": {}}')).json() == {}
+    assert (await client.post(f"{path}/a%2Fb/terminate")).json() == {}
+    assert calls.made == [
+        ("create", "w", "a/b", '{"a":[100000000000000000000,true,null,"é"],"b":1}'),
+        ("create", "w", None, None),
+        ("send", "w", "a/b", "go", "{}"),
+        ("terminate", "w", "a/b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        ("x/instances", b"{}", 404, "not_found"),
+        ("w/instances", b"[]", 400, "invalid_request"),
+        ("w/instances", b'{"id": 1}', 400, "invalid_request"),
+        ("w/instances", b'{"id": null}', 400, "invalid_request"),
+        ("w/instances", b'{"ID": "a"}', 400, "invalid_request"),
+        ("w/instances", b'{"id": "instance_exists"}', 409, "instance_exists"),
+        ("w/instances", b'{"id": "invalid_params"}', 422, "invalid_params"),
+        ("w/instances", b'{"id": "backend_unavailable"}', 503, "backend_unavailable"),
+        ("w/instances", b'{"id": "TypeError"}', 400, "invalid_request"),
+        ("w/instances", b'{"params": {"n": 1' + b"0" * 400 + b"}}", 400, "invalid_request"),
+        ("w/instances/a/events", b"{}", 400, "invalid_request"),
+        ("w/instances/a/restart", b"{}", 404, "not_found"),
+        ("w/instances/a/terminate", b'{"now": true}', 400, "invalid_request"),
+        ("w/instances", b'{"params": "' + b"x" * 8_400_000 + b'"}', 413, "request_too_large"),
+    ],
+)
+async def test_a_refused_operation_says_what_the_caller_binding_says(
+    client: httpx.AsyncClient, path: str, body: bytes, status: int, code: str
+) -> None:
+    answer = await client.post(f"/v1/workflows/{path}", content=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+async def test_withdrawn_versions_are_listed(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/v1/withdrawals")).json() == {"items": [{"versionUid": "v"}]}

@@ -43,7 +43,8 @@ class Host:
         for uid in versions:
             await self.catalog.put_version(version(uid, *classes))
         share = 10_000 // len(versions)
-        await self.catalog.activate(DEPLOYMENT, WORKER, tuple(Weight(uid, share) for uid in versions))
+        weights = tuple(Weight(uid, share) for uid in versions)
+        await self.catalog.activate(DEPLOYMENT, WORKER, weights, self.clock.now_ms())
         self.engine.deployments_changed()
 
     async def create(self, identifier: str | None = "i", params: Document = None) -> str:

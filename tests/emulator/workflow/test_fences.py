@@ -12,7 +12,7 @@ from tests.emulator.workflow.conftest import Boot
 from tests.emulator.workflow.hosts import WORKFLOW, Host
 
 ADDRESS = RunAddress(WORKFLOW, "i")
-_TABLES = ("runs", "workflow_steps", "workflow_events", "workflow_contexts", "workflow_due")
+_TABLES = ("runs", "workflow_steps", "workflow_events", "workflow_contexts", "workflow_due", "workflow_attempts")
 
 
 async def _rows(host: Host) -> list[object]:
@@ -31,7 +31,8 @@ async def test_no_statement_of_a_fenced_owner_applies(start: Boot) -> None:
         [
             step_rows.insert_pending(ADDRESS, "old", Step("new", 2, StepKind.DO, StepState.PENDING), now_ms),
             step_rows.settle_effect(ADDRESS, "old", pending, StepState.SUCCEEDED, None, now_ms),
-            step_rows.plan_retry(ADDRESS, "old", pending, "message", now_ms),
+            step_rows.begin_attempt(ADDRESS, "old", pending, now_ms),
+            *step_rows.plan_retry(ADDRESS, "old", pending, "message", now_ms, now_ms),
             *step_rows.settle_due(ADDRESS, "old", now_ms + 1_000_000),
             context_rows.insert_claimed(ADDRESS, "old", "context", "v1", now_ms),
             transitions.intend(ADDRESS, "old", "new", RunStatus.COMPLETE, now_ms),

@@ -91,10 +91,10 @@ async def test_contexts_of_a_withdrawn_version_stop_and_their_instances_go_on_un
     host = await start(Flow=_by_params)
     await host.create("hang", {"do": "hang"})
     await host.executing()
-    assert host.engine.is_executing("v1")
+    assert await host.engine.is_executing("v1")
     await host.deploy("v2")
     await host.engine.stop_version("v1")
-    assert not host.engine.is_executing("v1")
+    assert not await host.engine.is_executing("v1")
     await host.executing(contexts=2)
     assert host.runners.last.start.version.version_uid == "v2"
 

@@ -57,7 +57,7 @@ async def test_an_effect_cut_by_a_kill_runs_again_as_the_same_attempt(start: Boo
     assert await host.output() == {"paid": 1}
     assert effects.runs["pay"] == 2
     history = await host.history()
-    assert [step.attempts for step in history.steps] == [1]
+    assert [len(step.attempts) for step in history.steps] == [1]
     assert [c.stop and c.stop.kind for c in history.contexts] == ["lost_host", "ack"]
 
 
