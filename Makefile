@@ -54,6 +54,10 @@ crash-matrix: $(VENV)/ready-dev
 hostile: $(VENV)/ready-dev
 	@$(RUN) -m pytest -q -s tests/emulator/front/test_storm.py $(PYTEST_OPTIONS)
 
+## Kill the host at every occasion of every fault point of the engine, for each kind of step; prints the matrix.
+fault-matrix: $(VENV)/ready-dev
+	@$(RUN) -m tests.emulator.workflow.fault_matrix
+
 ## Renew the hashed requirements from pyproject.toml (needs uv).
 requirements:
 	@for each in runtime:pyproject.toml dev:"pyproject.toml --group dev" node:requirements/node.in \
