@@ -113,6 +113,7 @@ class Host:
         """End this boot as SIGKILL would: nothing more is written."""
         self.is_gone = True
         await self.engine._scheduler.stop()
+        await self.engine._retention.stop()
         for session in self.engine._sessions():
             session._is_stopping = True
         for context in self.runners.started:

@@ -83,6 +83,10 @@ class Step:
         self.raw([verb, reply_id, *members])
         return await waiting
 
+    def die(self) -> None:
+        """The process of this context dies."""
+        self._context.die()
+
     def _is_settled(self, name: str) -> bool:
         return name in self._records and not self._records[name].state.startswith("pending:")
 
