@@ -116,7 +116,10 @@ def _management_parts(host: Host, document: Callable[[], JsonObject]) -> Managem
     return ManagementParts(
         artifacts=host.artifacts,
         clock=ClockControl(
-            host.clock, EngineWorkload(host.workflows, host.withdrawals), RealTime(), tell=host.workerd.gateway.follow_clock
+            host.clock,
+            EngineWorkload(host.workflows, host.withdrawals),
+            RealTime(),
+            tell=host.workerd.gateway.follow_clock,
         ),
         instances=EngineInspection(host.workflows),
         calls=host.workflows.instances,

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emulator.client import RequestRefused
+from emulator.workflow import ErrorName
 from host.model.time import timestamp
 from tests.emulator.compose.hosts import DEADLINE_S, TestHost, running_host
 from tests.emulator.workflow.model import Do, Model, Op, Program, Sleep, Wait
@@ -120,30 +121,37 @@ def act(host: TestHost, workflow: str, models: Sequence[Model], action: Action) 
     """Do it to the host and to the model; both must refuse the same."""
     refused = None
     try:
-        match action:
-            case Advance():
-                host.management.change_clock("advance", json.dumps({"seconds": action.seconds}).encode())
-            case Send():
-                event = {"type": action.type, "payload": {"n": 1}}
-                host.management.send_event(workflow, f"i{action.instance % len(models)}", event)
-            case Terminate():
-                host.management.terminate(workflow, f"i{action.instance % len(models)}")
-            case Reweigh():
-                pass
+        act_on_host(host, workflow, len(models), action)
     except RequestRefused as error:
         refused = error.code
+    assert refused == act_on_models(models, action)
+
+
+def act_on_host(host: TestHost, workflow: str, instances: int, action: Action) -> None:
+    match action:
+        case Advance():
+            host.management.change_clock("advance", json.dumps({"seconds": action.seconds}).encode())
+        case Send():
+            event = {"type": action.type, "payload": {"n": 1}}
+            host.management.send_event(workflow, f"i{action.instance % instances}", event)
+        case Terminate():
+            host.management.terminate(workflow, f"i{action.instance % instances}")
+        case Reweigh():
+            pass  # there is one Version
+
+
+def act_on_models(models: Sequence[Model], action: Action) -> ErrorName | None:
     match action:
         case Advance():
             for model in models:
                 model.advance(action.seconds)
-            expected = None
         case Send():
-            expected = models[action.instance % len(models)].send(action.type, {"n": 1})
+            return models[action.instance % len(models)].send(action.type, {"n": 1})
         case Terminate():
-            expected = models[action.instance % len(models)].terminate()
+            return models[action.instance % len(models)].terminate()
         case Reweigh():
-            expected = None
-    assert refused == expected
+            pass
+    return None
 
 
 def agree(host: TestHost, workflow: str, models: Sequence[Model]) -> None:
@@ -170,7 +178,7 @@ def live(programs: Sequence[Program], history: Sequence[Action], kill_at: int) -
                 }
                 host.management.create_instance(workflow, {"id": f"i{number}", "params": params})
             models = [Model(program, now_ms) for program in programs]
-            for number, action in enumerate(history[:kill_at]):
+            for action in history[:kill_at]:
                 agree(host, workflow, models)
                 act(host, workflow, models, action)
             host.process.kill()

@@ -11,7 +11,7 @@ from emulator.catalog import GRACE_MS, Catalog
 from emulator.client import Resource
 from emulator.compose.withdrawals import Withdrawals
 from emulator.contexts import StopEvidence
-from emulator.d1 import Database
+from emulator.d1 import Database, FileDriver
 from emulator.workflow import APPLICATION_ID, MIGRATIONS
 from host import sqlite
 from host.model.private_keys import PrivateKeys
@@ -83,7 +83,7 @@ class Desk:
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     file = await sqlite.Database.open(tmp_path / "e.sqlite", application_id=APPLICATION_ID, migrations=MIGRATIONS)
-    made = Desk(Database(file), ControlledClock.frozen(0))
+    made = Desk(Database(FileDriver(file)), ControlledClock.frozen(0))
     made.withdrawals.start()
     yield made
     await made.withdrawals.stop()
