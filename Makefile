@@ -8,7 +8,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet install
 PYTEST_OPTIONS ?=
 MANIFESTS := pyproject.toml emulator/__init__.py
 
-.PHONY: demo test test-long bench lint fmt mutants docs crash-matrix hostile requirements clean
+.PHONY: demo test test-long bench lint fmt mutants fault-matrix docs crash-matrix hostile requirements clean
 
 ## The main job on this machine: deploy, run, SIGKILL the host, recover. FIXTURE=dir and KILL_AT=n vary it.
 demo: $(VENV)/ready

@@ -55,6 +55,7 @@ def serve(*words: str, **environment: str) -> tuple[int, str]:
     ],
 )
 def test_a_wrong_option_is_told_in_one_line(tmp_path: Path, words: list[str], said: str) -> None:
+    """P06"""
     code, line = serve("--state-dir", str(tmp_path / "state"), *words)
     assert (code, said in line) == (2, True), line
     assert not (tmp_path / "state").exists()
@@ -81,7 +82,9 @@ def test_a_directory_in_use_is_told_with_its_owner(tmp_path: Path) -> None:
     state.release()
 
 
+@pytest.mark.req("DW-43")
 def test_a_missing_workerd_is_told_and_nothing_is_made(tmp_path: Path) -> None:
+    """Without a runtime whose stop can be proven no host says that it supports the Form: none starts."""
     code, line = serve("--state-dir", str(tmp_path / "state"), TAKOHOST_WORKERD=str(tmp_path / "none"))
     assert (code, line) == (
         3,

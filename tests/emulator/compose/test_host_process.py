@@ -30,6 +30,7 @@ def get(host: TestHost, path: str) -> httpx.Response:
 
 
 def test_the_ready_file_says_where_everything_is(host: TestHost) -> None:
+    """P04"""
     document = json.loads(host.ready_file.read_text())
     assert set(document) == {
         "pid",
@@ -57,7 +58,7 @@ def test_discovery_answers_over_tls_to_whoever_trusts_the_authority(host: TestHo
     assert str(host.ready.state_dir) not in answer.text
 
 
-@pytest.mark.req("HA-24")
+@pytest.mark.req("HA-24", "DW-43")
 def test_support_answers_as_curl_would_ask(host: TestHost) -> None:
     answer = get(host, f"/apis/forms.takoform.com/v2/support?form={DURABLE_WORKFLOW}")
     assert answer.status_code == 200
@@ -121,6 +122,7 @@ def test_a_signal_ends_it_in_order_without_children(tmp_path: Path) -> None:
 
 
 def test_a_killed_host_leaves_no_child_and_its_directory_starts_again(tmp_path: Path) -> None:
+    """P08"""
     with running_host(tmp_path / "h") as host:
         children = host.children()
         host.process.kill()

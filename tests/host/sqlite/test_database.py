@@ -113,6 +113,8 @@ async def test_a_closed_database_refuses_work_and_keeps_what_was_queued(tmp_path
 
 
 async def test_the_settings_of_the_file_are_the_documented_ones(database: Database) -> None:
+    """P06"""
+
     def settings(transaction: Transaction) -> list[object]:
         names = ("journal_mode", "synchronous", "auto_vacuum", "application_id", "user_version")
         return [transaction.execute(f"PRAGMA {name}")[0][0] for name in names]
