@@ -1,8 +1,12 @@
-"""Custody of content-addressed bytes: the ArtifactPort of this host. Serves what is held, never the network."""
+"""Custody of content-addressed bytes: the ArtifactPort of this host. Serves what is held, and asks its sources for the
+rest. Knows no network.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
+from typing import Protocol
 
 from emulator.artifacts import rows
 from emulator.artifacts.files import MAX_ARTIFACT_BYTES, ContentFiles
@@ -17,6 +21,13 @@ def held_url(digest: str) -> str:
     return HELD_URL_PREFIX + digest
 
 
+class Sources(Protocol):
+    """Where bodies come from that nobody has uploaded."""
+
+    def fetch(self, url: str, max_bytes: int) -> AsyncGenerator[bytes, None]:
+        """The body as it comes, at most `max_bytes`. Raises `ArtifactRefused` (WB-06, WB-07)."""
+
+
 class ArtifactCustody:
     """Files and rows together. A row never names bytes that are not durable; a file without a row is swept.
 
@@ -24,15 +35,19 @@ class ArtifactCustody:
     owns a state directory, so a lock of this process is enough.
     """
 
-    def __init__(self, database: Database, files: ContentFiles) -> None:
+    def __init__(self, database: Database, files: ContentFiles, sources: Sources | None) -> None:
         self._database = database
         self._files = files
+        self._sources = sources
         self._pairing = asyncio.Lock()
 
     @classmethod
-    async def open(cls, database: Database, folder: Path) -> "ArtifactCustody":
-        """Open `<state>/artifacts`, sweeping what a killed process left between file and row."""
-        custody = cls(database, ContentFiles(folder))
+    async def open(cls, database: Database, folder: Path, sources: Sources | None = None) -> "ArtifactCustody":
+        """Open `<state>/artifacts`, sweeping what a killed process left between file and row.
+
+        Without `sources` nothing is fetched: only what was uploaded can be held.
+        """
+        custody = cls(database, ContentFiles(folder), sources)
         await asyncio.to_thread(custody._files.prepare)
         await custody._sweep()
         return custody
@@ -57,20 +72,20 @@ class ArtifactCustody:
         return was_there
 
     async def hold(self, principal: str, holder_uid: str, source: ArtifactSource, max_bytes: int) -> HeldArtifact:
-        """Any url whose digest the principal holds is served from here (WB-06). Raises `ArtifactRefused`."""
+        """Any url whose digest the principal holds is served from here, another is fetched (WB-06).
+
+        Raises `ArtifactRefused`.
+        """
         digest = source.sha256
         async with self._pairing:
             size_bytes = await self._database.read(lambda t: rows.size_for(t, principal, digest))
-            if size_bytes is None:
-                raise ArtifactRefused(
-                    f"sha256 {digest} is not held for this principal, and this host does not fetch from the "
-                    f"network yet: PUT it to /v1/artifacts/sha256/{digest} on the management listener"
-                )
-            if size_bytes > max_bytes:
-                raise ArtifactRefused(f"sha256 {digest} has {size_bytes} bytes, more than {max_bytes}")
-            await self._files.measure(digest)
-            await self._database.write(lambda t: rows.hold(t, holder_uid, digest, principal))
-        return HeldArtifact(digest, size_bytes)
+            if size_bytes is not None:
+                if size_bytes > max_bytes:
+                    raise ArtifactRefused(f"sha256 {digest} has {size_bytes} bytes, more than {max_bytes}")
+                await self._files.measure(digest)
+                await self._database.write(lambda t: rows.hold(t, holder_uid, digest, principal))
+                return HeldArtifact(digest, size_bytes)
+        return await self._fetch(principal, holder_uid, source, max_bytes)
 
     async def read(self, sha256: str) -> bytes:
         """The held bytes, verified again. Raises `ArtifactRefused` when they are gone or damaged (WB-11)."""
@@ -81,6 +96,25 @@ class ArtifactCustody:
         async with self._pairing:
             await self._database.write(lambda t: rows.release(t, holder_uid))
             await self._drop_unheld()
+
+    async def _fetch(self, principal: str, holder_uid: str, source: ArtifactSource, max_bytes: int) -> HeldArtifact:
+        """Bytes that the principal does not hold, as if nobody did: a matching digest alone is no permission."""
+        digest = source.sha256
+        if self._sources is None or source.url.startswith(HELD_URL_PREFIX):
+            raise ArtifactRefused(
+                f"sha256 {digest} is not held for this principal: PUT it to /v1/artifacts/sha256/{digest} on the "
+                "management listener, or name a source that this host may fetch it from"
+            )
+        async with aclosing(self._sources.fetch(source.url, max_bytes)) as body:
+            incoming = await self._files.receive(digest, body, max_bytes)
+        size_bytes = incoming.size_bytes
+        try:
+            async with self._pairing:
+                await asyncio.to_thread(incoming.keep)
+                await self._database.write(lambda t: rows.take(t, holder_uid, digest, principal, size_bytes))
+        finally:
+            incoming.discard()
+        return HeldArtifact(digest, size_bytes)
 
     async def _drop_unheld(self) -> None:
         dropped = await self._database.write(rows.drop_unheld)

@@ -62,6 +62,12 @@ def hold(transaction: Transaction, holder_uid: str, digest: str, principal: str)
     transaction.execute("INSERT OR IGNORE INTO artifact_holds VALUES (?, ?, ?)", (holder_uid, digest, principal))
 
 
+def take(transaction: Transaction, holder_uid: str, digest: str, principal: str, size_bytes: int) -> None:
+    """Bytes that were fetched for a Resource: its hold is all that the principal has of them."""
+    transaction.execute("INSERT OR IGNORE INTO artifact_contents VALUES (?, ?)", (digest, size_bytes))
+    hold(transaction, holder_uid, digest, principal)
+
+
 def release(transaction: Transaction, holder_uid: str) -> None:
     transaction.execute("DELETE FROM artifact_holds WHERE holder_uid = ?", (holder_uid,))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from emulator.cli.errors import CommandError, ExitCode
 
 if TYPE_CHECKING:
+    from emulator.artifacts.places import AllowedOrigin
     from emulator.cli import SubParsers
     from emulator.compose.options import HostOptions, OutboundOptions
 
@@ -32,6 +33,13 @@ def add_parser(subparsers: "SubParsers") -> None:
         type=_outbound,
         metavar="local|none|HOST[:PORT]",
         help="where Workers may fetch besides public addresses; `none` closes these too",
+    )
+    parser.add_argument(
+        "--allow-artifact-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN[=TOKENFILE][,ca=PEMFILE]",
+        help="an https origin that bundles may come from though it is private, with the host's token and an authority",
     )
     _add_runner_options(parser)
     parser.add_argument(
@@ -91,6 +99,7 @@ def _options(arguments: argparse.Namespace) -> "HostOptions":
         ready_file=arguments.ready_file,
         default_worker=arguments.default_worker,
         token_file=arguments.auth,
+        artifact_origins=tuple(map(_artifact_origin, arguments.allow_artifact_origin)),
         outbound=_outbound_options(arguments.allow_outbound),
         runners=RunnerOptions(
             runners=arguments.runners,
@@ -112,6 +121,18 @@ def _outbound_options(words: list[str]) -> "OutboundOptions":
         raise CommandError("--allow-outbound is local or none, not both", ExitCode.USAGE)
     allow = tuple(word for word in words if word not in modes)
     return OutboundOptions(OutboundMode(modes.pop()) if modes else OutboundMode.PUBLIC, allow)
+
+
+def _artifact_origin(text: str) -> "AllowedOrigin":
+    """Parsed after the command line, as its rules need more imports than parsing may."""
+    from emulator.artifacts.places import AllowedOrigin, PlaceRefused, read_origin
+
+    named, _, ca = text.partition(",ca=")
+    origin, _, token = named.partition("=")
+    try:
+        return AllowedOrigin(read_origin(origin), Path(token) if token else None, Path(ca) if ca else None)
+    except PlaceRefused as error:
+        raise CommandError(f"--allow-artifact-origin {origin!r}: {error}", ExitCode.USAGE) from None
 
 
 def _auth(text: str) -> Path | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.artifacts import ArtifactCustody
+from emulator.artifacts.fetching import HttpsSources
 from emulator.bindings.workflow import WorkflowCalls
 from emulator.catalog import Catalog
 from emulator.compose.backends import CatalogDeployments, CatalogVersions, CatalogWorkers
@@ -67,7 +68,8 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     keys = load_keys(around.state.host_key)
     catalog = Catalog(rows, keys)
     routing = Routing(catalog, around.workerd.gateway, around.options.default_worker)
-    artifacts = await ArtifactCustody.open(emulator_database, around.state.artifacts)
+    sources = HttpsSources(around.options.artifact_origins)
+    artifacts = await ArtifactCustody.open(emulator_database, around.state.artifacts, sources)
     workflows = await _open_workflows(around, rows, faults, keys)
     stack.push_async_callback(workflows.close)
     withdrawals = Withdrawals(catalog, workflows, routing, around.clock, around.real_time)

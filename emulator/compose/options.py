@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from emulator.artifacts.places import AllowedOrigin
 from emulator.compose.listeners import ListenerPorts
 from emulator.runtime.kernels import OutboundMode
 
@@ -34,6 +35,7 @@ class RunnerOptions:
 class HostOptions:
     """`default_worker` is the name that `localhost` reaches when there are several Workers.
 
+    `artifact_origins` may be fetched from though they are private (WB-06).
     `token_file` None is no authentication: everybody who reaches the loopback address is `local` (HA-21).
     """
 
@@ -42,5 +44,6 @@ class HostOptions:
     ready_file: Path | None = None
     default_worker: str | None = None
     token_file: Path | None = None
+    artifact_origins: tuple[AllowedOrigin, ...] = ()
     outbound: OutboundOptions = field(default_factory=OutboundOptions)
     runners: RunnerOptions = field(default_factory=RunnerOptions)

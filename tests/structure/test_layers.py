@@ -27,7 +27,7 @@ LAYERS: Mapping[str, set[str]] = {
     "emulator.compose": {"host", "emulator"},
     "emulator.client": set(),
     "emulator.demo": {"emulator.client"},
-    "emulator.cli": {"host.model", "emulator.compose", "emulator.runtime"},
+    "emulator.cli": {"host.model", "emulator.artifacts", "emulator.compose", "emulator.runtime"},
 }
 """Layer -> the layers it may import besides itself. `emulator.compose` wires all but the edges."""
 EDGES = {"emulator.client", "emulator.demo", "emulator.cli"}

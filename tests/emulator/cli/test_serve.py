@@ -45,6 +45,8 @@ def serve(*words: str, **environment: str) -> tuple[int, str]:
         (["--allow-outbound", "http://example.com"], "is not local, none or HOST[:PORT]"),
         (["--allow-outbound", "example.com:0"], "is not local, none or HOST[:PORT]"),
         (["--allow-outbound", "local", "--allow-outbound", "none"], "local or none, not both"),
+        (["--allow-artifact-origin", "http://10.0.0.1"], "the source is not a plain https URL"),
+        (["--allow-artifact-origin", "https://10.0.0.1/a"], "an origin is https://HOST[:PORT] without a path"),
         (["--stop-policy", "gentle"], "invalid choice: 'gentle'"),
         (["--auth", "token"], "'token' is neither none nor tokens:FILE"),
         (["--auth", "tokens:no/such/file"], "cannot use the token file no/such/file"),
