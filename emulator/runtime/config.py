@@ -88,25 +88,39 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
+class External:
+    """Another process that speaks HTTP on a unix socket and is told whole URLs."""
+
+    name: str
+    path: Path
+
+    def render(self) -> str:
+        address = quote(f"unix:{self.path}")
+        return f"(name = {quote(self.name)}, external = (address = {address}, http = (style = proxy)))"
+
+
+@dataclass(frozen=True, slots=True)
 class Socket:
-    """A listening socket, given to the process as a descriptor under this name."""
+    """A listening socket, given to the process as a descriptor under this name; `whole_urls` as a proxy gets them."""
 
     name: str
     service: str
     entrypoint: str | None = None
+    whole_urls: bool = False
 
     def render(self) -> str:
         target = f"name = {quote(self.service)}"
         if self.entrypoint is not None:
             target += f", entrypoint = {quote(self.entrypoint)}"
-        return f"(name = {quote(self.name)}, http = (), service = ({target}))"
+        style = "style = proxy" if self.whole_urls else ""
+        return f"(name = {quote(self.name)}, http = ({style}), service = ({target}))"
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """A whole configuration. `v8_flags` are passed to V8 as they are."""
 
-    services: Sequence[Worker | Disk | Network]
+    services: Sequence[Worker | Disk | Network | External]
     sockets: Sequence[Socket]
     v8_flags: Sequence[str] = ()
 

@@ -13,7 +13,7 @@ from typing import Literal, assert_never
 from emulator.contexts import BindingCalls, StopEvidence
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
 from emulator.runtime.gateway_watchdog import CPU_LIMIT_S, GatewayWatchdog
-from emulator.runtime.kernels import KernelSettings, gateway_config
+from emulator.runtime.kernels import PUBLIC_SOCKET, SERVICES_SOCKET, KernelSettings, gateway_config
 from emulator.runtime.process import Launcher, WorkerdFailed
 from emulator.runtime.routes import RouteTable
 from host.model.time import ClockMode, ControlledClock, RealTime, timestamp
@@ -28,7 +28,10 @@ _LONGEST_PAUSE_S = 2.0
 
 
 class Gateway:
-    """Serves `listener`, which stays the caller's to close. Use on one event loop, in the main thread."""
+    """Serves `listener`, and `services` for the calls of execution contexts; both stay the caller's to close.
+
+    Use on one event loop, in the main thread.
+    """
 
     def __init__(
         self,
@@ -39,10 +42,13 @@ class Gateway:
         clock: ControlledClock,
         real_time: RealTime,
         cpu_limit_s: float = CPU_LIMIT_S,
+        services: socket.socket | None = None,
     ) -> None:
         self._launcher = launcher
         self._config = gateway_config(settings)
-        self._listener = listener
+        self._sockets = {PUBLIC_SOCKET: listener}
+        if services is not None:
+            self._sockets[SERVICES_SOCKET] = services
         self._calls = calls
         self._clock = clock
         self._real_time = real_time
@@ -210,7 +216,7 @@ class Gateway:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _spawn(self) -> GatewayProcess:
-        process = await GatewayProcess.spawn(self._launcher, self._config, self._listener, self._calls)
+        process = await GatewayProcess.spawn(self._launcher, self._config, self._sockets, self._calls)
         try:
             if self._coming is not None:
                 self._take(await self._coming)

@@ -5,11 +5,12 @@ import itertools
 import json
 import logging
 import socket
+from collections.abc import Mapping
 
 from emulator.contexts import BindingCalls
 from emulator.runtime.config import Config
 from emulator.runtime.context_texts import binding_call
-from emulator.runtime.kernels import CONTROL_SOCKET, PUBLIC_SOCKET
+from emulator.runtime.kernels import CONTROL_SOCKET
 from emulator.runtime.process import Launcher, Workerd
 
 _LOG = logging.getLogger(__name__)
@@ -34,12 +35,12 @@ class GatewayProcess:
 
     @classmethod
     async def spawn(
-        cls, launcher: Launcher, config: Config, listener: socket.socket, calls: BindingCalls
+        cls, launcher: Launcher, config: Config, sockets: Mapping[str, socket.socket], calls: BindingCalls
     ) -> "GatewayProcess":
-        """Start a process on the listening socket; requests wait until it has a table. Raises `WorkerdFailed`."""
+        """Start a process on its listening sockets; requests wait until it has a table. Raises `WorkerdFailed`."""
         process = cls(calls)
         process._workerd = await launcher.start(
-            config, CONTROL_SOCKET, process._receive, process._channel_closed, {PUBLIC_SOCKET: listener}
+            config, CONTROL_SOCKET, process._receive, process._channel_closed, sockets
         )
         process._workerd.child.exited.add_done_callback(process._ended)
         return process

@@ -6,12 +6,13 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from emulator.runtime.config import Binding, Config, Disk, Network, Socket, Worker
+from emulator.runtime.config import Binding, Config, Disk, External, Network, Socket, Worker
 from host.model.json import JsonObject
 
 SOURCES = Path(__file__).parent / "js"
 CONTROL_SOCKET = "control"
 PUBLIC_SOCKET = "public"
+SERVICES_SOCKET = "services"
 BENCH_SOCKET = "bench"
 SHARED_MODULES = ("kernel_shared.js", "outbound.js", "addresses.js")
 SHARED_TEXTS = (
@@ -23,6 +24,7 @@ SHARED_TEXTS = (
     "imp",
     "prim",
     "resolve",
+    "service_binding",
     "workflow_binding",
 )
 COMPILER_HEAP = "--max-old-space-size=3072"  # the tree of a module of 16 MiB
@@ -59,10 +61,12 @@ class OutboundPolicy:
 
 @dataclass(frozen=True, slots=True)
 class KernelSettings:
-    """What every kernel is given: where compiled code lies and how app code may fetch."""
+    """What every kernel is given: where compiled code lies and how app code may fetch. `services` is the unix socket
+    on which the gateway takes the service calls of execution contexts; without it those cannot be started."""
 
     code_dir: Path
     outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
+    services: Path | None = None
 
 
 @cache
@@ -84,6 +88,7 @@ def kernel_config(
     sockets: Iterable[Socket] = (Socket(CONTROL_SOCKET, "kernel"),),
     own_modules: Iterable[str] = (),
     own_durable_classes: Iterable[str] = (),
+    gateway: External | None = None,
     v8_flags: Iterable[str] = (),
 ) -> Config:
     """A kernel whose main module is `main` and whose Durable Object K holds the host's socket.
@@ -102,6 +107,7 @@ def kernel_config(
             Binding.service("ANY", "any"),
             Binding.json("POLICY", settings.outbound.to_json()),
             *(Binding.durable_object(name, name) for name in own_durable_classes),
+            *(() if gateway is None else (Binding.service("GATEWAY", gateway.name),)),
         ),
         durable_classes=("K", *own_durable_classes),
     )
@@ -110,6 +116,7 @@ def kernel_config(
         Disk("code", settings.code_dir),
         Network("public", ("public",)),
         Network("any", ("public", "private")),
+        *(() if gateway is None else (gateway,)),
     )
     return Config(services, tuple(sockets), tuple(v8_flags))
 
@@ -117,17 +124,21 @@ def kernel_config(
 def runner_config(settings: KernelSettings, heap_mib: int) -> Config:
     """A runner: its JavaScript heap ends the process beyond `heap_mib`."""
     flags = (f"--max-old-space-size={heap_mib}",)
-    return kernel_config("kernel_runner.js", settings, RUNNER_TEXTS, v8_flags=flags)
+    gateway = None if settings.services is None else External("gateway", settings.services)
+    return kernel_config(
+        "kernel_runner.js", settings, RUNNER_TEXTS, own_modules=("services.js",), gateway=gateway, v8_flags=flags
+    )
 
 
 def gateway_config(settings: KernelSettings) -> Config:
-    """A gateway: app traffic on its socket `public`, the host on `control`."""
+    """A gateway: app traffic on its socket `public`, the host on `control`, contexts on `services` if there is one."""
+    inner = () if settings.services is None else (Socket(SERVICES_SOCKET, "kernel", "Services", whole_urls=True),)
     return kernel_config(
         "kernel_gateway.js",
         settings,
         ("http",),
-        sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control")),
-        own_modules=("routes.js", "gateway_version.js"),
+        sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control"), *inner),
+        own_modules=("routes.js", "gateway_version.js", "services.js"),
         own_durable_classes=("V",),
     )
 

@@ -30,6 +30,7 @@ class GatewayRoute:
 
     def to_json(self) -> JsonObject:
         return {
+            "workerUid": self.worker_uid,
             "name": self.name,
             "hostnames": [self.hostname],
             "versions": [_version_json(routed) for routed in self.versions],

@@ -60,12 +60,24 @@ def required_classes(view: StateView, worker_uid: str) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if isinstance(name, str)}))
 
 
-def fitness(version: Resource | None, classes: Iterable[str]) -> Fitness:
-    """Whether the Version is proven to export every class."""
+def required_handlers(view: StateView, worker_uid: str) -> tuple[str, ...]:
+    """`fetch` while a live Version of any Worker has a service binding to the Worker (WD-05)."""
+    target: JsonValue = {"resourceUid": worker_uid}
+    for version in view.referrers(worker_uid, urls.WORKER_VERSION):
+        bindings = version.spec.get("serviceBindings")
+        if isinstance(bindings, list) and any(isinstance(b, dict) and b.get("resource") == target for b in bindings):
+            return ("fetch",)
+    return ()
+
+
+def fitness(version: Resource | None, classes: Iterable[str] = (), handlers: Iterable[str] = ()) -> Fitness:
+    """Whether the Version is proven to export every class and to have every handler."""
     exported = None if version is None else version.facts.get("classes")
-    if not isinstance(exported, list):
+    declared = None if version is None else version.facts.get("handlers")
+    if not isinstance(exported, list) or not isinstance(declared, list):
         return Fitness.UNVERIFIED
-    return Fitness.FIT if all(name in exported for name in classes) else Fitness.UNFIT
+    has_all = all(name in exported for name in classes) and all(name in declared for name in handlers)
+    return Fitness.FIT if has_all else Fitness.UNFIT
 
 
 def _deployments(view: StateView, worker_uid: str) -> Sequence[Resource]:

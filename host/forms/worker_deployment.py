@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from host.forms import urls
-from host.forms.deployed_weights import Fitness, fitness, required_classes, rival_of
+from host.forms.deployed_weights import Fitness, fitness, required_classes, required_handlers, rival_of
 from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
 from host.forms.spec import array, check_distinct, closed_object, integer, reference
 from host.model.errors import FailureCode, dependency_conflict, invalid_spec
@@ -63,11 +63,12 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
     def check_apply(self, view: StateView, resource: Resource, spec: WorkerDeploymentSpec) -> None:
         """What was unverified at acceptance is decided now; unfit weights are never activated (WD-05, WD-09)."""
         classes = required_classes(view, spec.worker_uid)
-        found = {fitness(view.resource(weight.version_uid), classes) for weight in spec.weights}
+        handlers = required_handlers(view, spec.worker_uid)
+        found = {fitness(view.resource(weight.version_uid), classes, handlers) for weight in spec.weights}
         if found != {Fitness.FIT}:
             raise ApplyFailed(
                 FailureCode.DEPENDENCY_UNFIT,
-                "a Version is not verified, or lacks a class that a Workflow of the Worker needs",
+                "a Version is not verified, or lacks a class or handler that something attached to the Worker needs",
                 Effect.NONE,
             )
 
@@ -103,17 +104,18 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
     def _check(self, view: StateView, uid: str | None, spec: WorkerDeploymentSpec) -> None:
         if rival_of(view, spec.worker_uid, uid) is not None:
             raise dependency_conflict("the Worker has another Deployment")
-        classes = required_classes(view, spec.worker_uid)
         for weight in spec.weights:
-            self._check_version(view.resource(weight.version_uid), spec.worker_uid, classes)
+            self._check_version(view, view.resource(weight.version_uid), spec.worker_uid)
 
-    def _check_version(self, version: Resource | None, worker_uid: str, classes: tuple[str, ...]) -> None:
+    def _check_version(self, view: StateView, version: Resource | None, worker_uid: str) -> None:
         """An unverified Version is waited for while its own Operation is unfinished (WD-02)."""
         if version is None or version.spec.get("worker") != {"resourceUid": worker_uid}:
             raise dependency_conflict("a Version belongs to another Worker")
-        match fitness(version, classes):
+        match fitness(version, required_classes(view, worker_uid), required_handlers(view, worker_uid)):
             case Fitness.UNFIT:
-                raise dependency_conflict("a Version lacks a class that a Workflow of the Worker needs")
+                raise dependency_conflict(
+                    "a Version lacks a class or handler that something attached to the Worker needs"
+                )
             case Fitness.UNVERIFIED if version.unfinished is None:
                 raise dependency_conflict("a Version could not be verified")
             case _:

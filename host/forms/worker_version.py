@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from host.forms import urls
-from host.forms.form import ApplyFailed, Form, Outcome, Reference, Task
+from host.forms.deployed_weights import Fitness, fitness, selected_versions
+from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
 from host.forms.version_spec import BINDING_FORMS, WorkerVersionSpec, parse_version_spec
 from host.forms.worker_bundle import graph_of
-from host.model.errors import FailureCode, dependency_conflict, invalid_spec
+from host.model.errors import CallerError, ErrorCode, FailureCode, dependency_conflict, invalid_spec
 from host.model.faults import register
 from host.model.json import JsonValue
 from host.model.operation_states import Effect
@@ -17,7 +18,7 @@ from host.ports import Backend, BindingRecord, CodeRejected, CodeReport, Version
 
 AFTER_VERIFY = register("host.version.after_verify", "the code is proven, the runtime does not have the Version yet")
 
-_BUILT_KINDS = {"workflowBindings": "workflow"}
+_BUILT_KINDS = {"serviceBindings": "service", "workflowBindings": "workflow"}
 
 
 class WorkerVersion(Form[WorkerVersionSpec]):
@@ -38,6 +39,18 @@ class WorkerVersion(Form[WorkerVersionSpec]):
             form_url = BINDING_FORMS[binding.kind]
             found.append(Reference(binding.kind, form_url, binding.target_uid, f"spec.{binding.kind}"))
         return tuple(found)
+
+    def check_create(self, view: StateView, spec: WorkerVersionSpec) -> None:
+        """Weights in force or accepted that cannot answer a service call refuse the binding (WD-05, WD-09)."""
+        targets = {binding.target_uid for binding in spec.bindings if binding.kind == "serviceBindings"}
+        selected = (uid for target in sorted(targets) for uid in selected_versions(view, target))
+        found = {fitness(view.resource(uid), handlers=("fetch",)) for uid in selected}
+        if Fitness.UNFIT in found:
+            raise dependency_conflict("spec.serviceBindings: a selected Version of the Worker has no fetch handler")
+        if Fitness.UNVERIFIED in found:
+            raise CallerError(
+                ErrorCode.RESOURCE_BUSY, "a Version that the bound Worker's Deployment selects is not verified yet"
+            )
 
     def check_offered(self, spec: WorkerVersionSpec) -> None:
         for binding in spec.bindings:

@@ -1,9 +1,11 @@
 // host/bindings.js: the `env` of an app, made of its declared vars and bindings and of nothing else (MW-15, DW-22).
 //
 // The isolate's own env holds VARS (text of a JSON object) and BINDINGS, [[name, kind, stub of the host's entrypoint], ...].
-// A stub never reaches the app: each call sends a text and gets a text. Runs beside app code (rules of prim.js).
+// A stub never reaches the app: each call sends a text and gets a text, that of a service a request and its response. Runs
+// beside app code (rules of prim.js).
 import { JSONparse, P, TErr, apply, dataDesc, defineProperty, getProto, respText } from "./prim.js";
 import { namedError } from "./errors.js";
+import { serviceBinding } from "./service_binding.js";
 import { workflowBinding } from "./workflow_binding.js";
 
 // Thousands of calls made at once would keep the process busy with nothing else for seconds: more than this many of an
@@ -23,7 +25,7 @@ export function envMaker(native) {
   const bindings = [];
   for (let i = 0; i < declared.length; i++) {
     names[i] = declared[i][0];
-    bindings[i] = makeBinding(declared[i][1], hostCall(declared[i][2]));
+    bindings[i] = makeBinding(declared[i][1], declared[i][2]);
   }
   const vars = native.VARS;
   return () => {
@@ -33,8 +35,9 @@ export function envMaker(native) {
   };
 }
 
-function makeBinding(kind, call) {
-  if (kind === "workflow") return workflowBinding(call);
+function makeBinding(kind, stub) {
+  if (kind === "workflow") return workflowBinding(hostCall(stub));
+  if (kind === "service") return serviceBinding(stub);
   throw new TErr("a binding of unknown kind " + kind);
 }
 

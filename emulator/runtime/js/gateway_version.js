@@ -27,6 +27,7 @@ class App {
   requests; // the facet, once the app's code was evaluated in it
   loading;
   isOpen = false;
+  control = "http://" + crypto.randomUUID() + "/"; // below it lies what the kernel asks of the isolate, and nobody else
   #told;
   #telling = Promise.resolve();
 
@@ -47,7 +48,7 @@ class App {
   async #tell(requests) {
     while (this.kind !== SYSTEM && this.#told !== common.clock) {
       const clock = common.clock;
-      await requests.fetch("http://clock/" + clock);
+      await requests.fetch(this.control + "clock/" + clock);
       this.#told = clock;
     }
   }
@@ -115,7 +116,7 @@ export class V extends DurableObject {
     try {
       const code = await codeOf(this.env, common.versions.get(uid).code, MAIN);
       if (!common.versions.has(uid)) return;
-      await this.#open(app, this.#facet(app.kind, code, common.versions.get(uid)));
+      await this.#open(app, this.#facet(app, code, common.versions.get(uid)));
     } finally {
       await kernel.say("!loaded", uid);
     }
@@ -126,16 +127,17 @@ export class V extends DurableObject {
     app.forget();
     if (app.kind !== SYSTEM) common.controlled.add(this.ctx.id.name);
     await app.follow(requests);
-    await requests.fetch("http://load/");
+    await requests.fetch(app.control + "load");
     await app.follow(requests);
     if (this.#apps.get(app.kind) === app) app.requests = requests;
   }
 
-  #facet(kind, code, version) {
+  #facet(app, code, version) {
     const isolate = isolateOf(code, version, this.ctx.exports);
     const flags = [...isolate.compatibilityFlags, "nodejs_als"];
-    return this.ctx.facets.get(kind, () => {
-      const worker = this.env.LOADER.load({ ...isolate, compatibilityFlags: flags });
+    return this.ctx.facets.get(app.kind, () => {
+      const env = { ...isolate.env, CONTROL: app.control };
+      const worker = this.env.LOADER.load({ ...isolate, env, compatibilityFlags: flags });
       return { class: worker.getDurableObjectClass("Requests") };
     });
   }
@@ -144,7 +146,7 @@ export class V extends DurableObject {
 async function runningIn(app) {
   if (app.requests === undefined) return app.loading === undefined ? 0 : 1;
   try {
-    return Number(await (await app.requests.fetch("http://running/")).text());
+    return Number(await (await app.requests.fetch(app.control + "running")).text());
   } catch {
     return 0; // a broken facet runs nothing
   }

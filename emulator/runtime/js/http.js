@@ -6,10 +6,8 @@ import { envMaker } from "./bindings.js";
 import { replaceClock, setNow, setOffset } from "./clock.js";
 import { describe, namedError, ownValue } from "./errors.js";
 
-// What the kernel asks for itself, before the first request and at any time: no request from outside can have these URLs.
-const LOAD_URL = "http://load/";
-const RUNNING_URL = "http://running/";
-const CLOCK_URL = "http://clock/"; // and "frozen/<ms>" or "ahead/<ms>": first of all, and again whenever the clock changed
+// What the kernel asks for itself, before the first request and at any time: URLs below CONTROL of the isolate's own env,
+// which nobody else knows.
 const requestUrl = uncurry(gopd(Request.prototype, "url").get);
 
 let app;
@@ -102,17 +100,20 @@ async function answer(request, native, ctx, state) {
 export class Requests {
   #native;
   #state;
+  #control;
 
   constructor(state, native) {
     this.#native = native;
+    this.#control = native.CONTROL;
     this.#state = state;
   }
 
   async fetch(request) {
     const url = requestUrl(request);
-    if (url === LOAD_URL) return loaded(this.#native);
-    if (url === RUNNING_URL) return new Resp("" + running);
-    if (startsWith(url, CLOCK_URL)) return goBy(slice(url, CLOCK_URL.length));
+    if (url === this.#control + "load") return loaded(this.#native);
+    if (url === this.#control + "running") return new Resp("" + running);
+    const clock = this.#control + "clock/"; // and "frozen/<ms>" or "ahead/<ms>": first of all, and when the clock changed
+    if (startsWith(url, clock)) return goBy(slice(url, clock.length));
     running += 1;
     const state = { __proto__: null, pending: 1 };
     return runIn(requests, state, answer, request, this.#native, contextOf(this.#state, state), state);

@@ -9,6 +9,7 @@ import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { V, common, versionObject } from "gateway_version.js";
 import { Calls, Host, Outbound } from "kernel_shared.js";
 import { Routes, missing, plain } from "routes.js";
+import { answerCall, withoutUpgrade } from "services.js";
 
 export { Host, Outbound, V };
 
@@ -102,20 +103,53 @@ async function firstRoutes() {
 
 export default {
   async fetch(request, env) {
-    const known = common.routes ?? (await firstRoutes());
+    const known = await firstRoutes();
     if (known === undefined) return plain(503, "The host has not said where requests go.");
     const url = new URL(request.url);
     const route = known.at(url.hostname);
     if (route === undefined) return missing(url, known);
-    const version = route.pick(Math.random());
-    if (version === undefined) return plain(503, "The Worker " + route.name + " has no deployment.");
-    if (version.secrets === null) return plain(503, "The secrets of this Version are lost.");
-    if (!version.handlers.includes("fetch")) return plain(404, "Not found.");
-    try {
-      return await versionObject(env, version.versionUid).fetch(request);
-    } catch (error) {
-      console.error("a request could not be served: " + error.message);
-      return plain(500, "Internal Server Error");
-    }
+    const { version, why } = choose(route);
+    return version === undefined ? plain(503, why) : deliver(version, request, env);
   },
 };
+
+/** The Version that takes a request by the weights in force, or why none can (WD-03). */
+function choose(route) {
+  const version = route.pick(Math.random());
+  if (version === undefined) return { why: "The Worker " + route.name + " has no deployment." };
+  if (version.secrets === null) return { why: "The secrets of this Version are lost." };
+  return { version };
+}
+
+/** The Version's answer, or a host-made one in its place: never throws. */
+async function deliver(version, request, env) {
+  if (!version.handlers.includes("fetch")) return plain(404, "Not found.");
+  try {
+    return await versionObject(env, version.versionUid).fetch(request);
+  } catch (error) {
+    console.error("a request could not be served: " + error.message);
+    return plain(500, "Internal Server Error");
+  }
+}
+
+/** A service call: by uid, whatever the URL says. Throws when it cannot be started, and only then (MW-20). */
+async function callWorker(env, targetUid, request) {
+  const route = (await firstRoutes())?.of(targetUid);
+  const { version, why } = route === undefined ? { why: "There is no such Worker." } : choose(route);
+  if (version === undefined) throw new Error(why);
+  return deliver(version, withoutUpgrade(request), env);
+}
+
+/** What a service binding in an isolate of this process calls. */
+export class Service extends WorkerEntrypoint {
+  fetch(request) {
+    return callWorker(this.env, this.ctx.props.targetUid, request);
+  }
+}
+
+/** Service calls of execution contexts, which run in other processes. */
+export class Services extends WorkerEntrypoint {
+  fetch(request) {
+    return answerCall(request, (targetUid, received) => callWorker(this.env, targetUid, received));
+  }
+}

@@ -6,8 +6,9 @@
 //                 "!reply <n> <text>", "!ping <n>", "<ctx> <frame>"
 // kernel -> host: "!stopped <ctx>", "!closed <ctx>", "!failed <ctx> <why>", "!call <n> <json>", "!pong <n>",
 //                 "<ctx> <frame>"
-import { DurableObject } from "cloudflare:workers";
+import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { Calls, Host, Outbound, UNAVAILABLE, codeOf, isolateOf } from "kernel_shared.js";
+import { callThrough } from "services.js";
 import CHANNEL from "channel.txt";
 import FAILURES from "failures.txt";
 import HISTORY from "history.txt";
@@ -28,6 +29,13 @@ const MAIN = {
     "host/settling.js": { js: SETTLING },
   },
 };
+
+/** What a service binding in a context calls: the gateway's router answers (MW-20). */
+export class Service extends WorkerEntrypoint {
+  fetch(request) {
+    return callThrough(this.env.GATEWAY, this.ctx.props.targetUid, request);
+  }
+}
 
 /** `text` up to its first `separator`, and what follows it. */
 function cut(text, separator) {

@@ -9,6 +9,7 @@ import ERRORS from "errors.txt";
 import IMP from "imp.txt";
 import PRIM from "prim.txt";
 import RESOLVE from "resolve.txt";
+import SERVICE_BINDING from "service_binding.txt";
 import WORKFLOW_BINDING from "workflow_binding.txt";
 
 export { Outbound } from "outbound.js";
@@ -35,6 +36,7 @@ const HOST_MODULES = {
   "host/imp.js": { js: IMP },
   "host/errors.js": { js: ERRORS },
   "host/bindings.js": { js: BINDINGS },
+  "host/service_binding.js": { js: SERVICE_BINDING },
   "host/workflow_binding.js": { js: WORKFLOW_BINDING },
 };
 
@@ -172,11 +174,12 @@ export function codeOf(env, digest, main) {
 
 /**
  * What `LOADER` is given for a Version: `version` is `{versionUid, vars, secrets, bindings: [{name, kind, targetUid}]}`,
- * `exports` the `ctx.exports` of the caller; `isolate`, a number, goes into the props of every stub. The isolate's raw
+ * `exports` the `ctx.exports` of the caller, whose `Service` carries the requests of service bindings; `isolate`, a number, goes into the props of every stub. The isolate's raw
  * environment is `{ENTRYPOINT, VARS: JSON text, BINDINGS: [[name, kind, stub], ...]}`; bindings.js makes the app's `env` of it.
  */
 export function isolateOf(code, version, exports, isolate) {
   const stub = ({ name, kind, targetUid }) => {
+    if (kind === "service") return exports.Service({ props: { targetUid } });
     const props = { versionUid: version.versionUid, binding: name, kind, targetUid };
     if (isolate !== undefined) props.isolate = isolate;
     return exports.Host({ props });

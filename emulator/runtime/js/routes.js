@@ -20,17 +20,19 @@ class Route {
 }
 
 /**
- * table: {"fallback": hostname | null, "workers": [{"name", "hostnames": [...], "versions":
+ * table: {"fallback": hostname | null, "workers": [{"workerUid", "name", "hostnames": [...], "versions":
  * [{"weight", "versionUid", "code", "handlers", "vars", "secrets", "bindings"}]}]}; `secrets` null: they are lost.
  * `fallback` answers at localhost and addresses.
  */
 export class Routes {
   #byHostname = new Map();
+  #byUid = new Map();
   #fallback;
 
   constructor(table) {
     for (const worker of table.workers) {
       const route = new Route(worker);
+      this.#byUid.set(worker.workerUid, route);
       for (const hostname of worker.hostnames) this.#byHostname.set(hostname, route);
     }
     this.#fallback = this.#byHostname.get(table.fallback);
@@ -38,6 +40,11 @@ export class Routes {
 
   at(hostname) {
     return this.#byHostname.get(hostname) ?? (isNobodysName(hostname) ? this.#fallback : undefined);
+  }
+
+  /** The Worker of this uid. */
+  of(workerUid) {
+    return this.#byUid.get(workerUid);
   }
 
   get hostnames() {

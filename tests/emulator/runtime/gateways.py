@@ -49,16 +49,18 @@ class Ingress:
         self.port: int = self.listener.getsockname()[1]
         self.calls = ScriptedCalls()
         self.clock = ControlledClock()
+        self.services, self.services_path = launcher.listen()
         self._bundler = bundler
         outbound = OutboundPolicy(OutboundMode.LOCAL, own_ports=(self.port,))
         self.gateway = Gateway(
             launcher,
-            KernelSettings(bundler.code_dir, outbound),
+            KernelSettings(bundler.code_dir, outbound, self.services_path),
             self.listener,
             self.calls,
             self.clock,
             RealTime(),
             cpu_limit_s,
+            self.services,
         )
         self.client = httpx.AsyncClient(
             base_url=f"http://127.0.0.1:{self.port}", timeout=DEADLINE_S, limits=httpx.Limits(max_connections=8)
@@ -117,6 +119,7 @@ class Ingress:
         await self.client.aclose()
         await self.gateway.close()
         self.listener.close()
+        self.services.close()
 
 
 def queued_request(port: int, path: str = "/") -> socket.socket:

@@ -1,0 +1,49 @@
+// Service calls between a runner and the gateway of its host, over a socket that only kernels reach (MW-20, MW-21). Two
+// headers are the kernels' own: each side sets or removes them, whatever app code put there.
+
+const TARGET = "takohost-target"; // to the gateway: the uid of the called Worker
+const STARTED = "takohost-started"; // from it: "yes", or "no" for a call that could not be started
+
+/** The same request without what asks for another protocol. */
+export function withoutUpgrade(request) {
+  if (!request.headers.has("upgrade")) return request;
+  const headers = new Headers(request.headers);
+  headers.delete("upgrade");
+  return new Request(request, { headers });
+}
+
+/**
+ * The runner's side: the callee's response. Throws when the call could not be started. The socket outlives its gateways,
+ * so a connection that breaks had been taken: the callee may have acted, which is a 500.
+ */
+export async function callThrough(gateway, targetUid, request) {
+  if (gateway === undefined) throw new Error("this process has no gateway");
+  const sent = new Request(withoutUpgrade(request), { redirect: "manual" });
+  sent.headers.set(TARGET, targetUid);
+  let response;
+  try {
+    response = await gateway.fetch(sent);
+  } catch {
+    return new Response("Internal Server Error\n", { status: 500 });
+  }
+  if (response.headers.get(STARTED) !== "yes") throw new Error("the call could not be started");
+  const kept = new Response(response.body, response);
+  kept.headers.delete(STARTED);
+  return kept;
+}
+
+/** The gateway's side: `call(targetUid, request)` resolves to a response or throws when it cannot start. */
+export async function answerCall(request, call) {
+  const targetUid = request.headers.get(TARGET) ?? "";
+  const received = new Request(request);
+  received.headers.delete(TARGET);
+  let response;
+  try {
+    response = await call(targetUid, received);
+  } catch {
+    return new Response(null, { status: 503, headers: { [STARTED]: "no" } });
+  }
+  const told = new Response(response.body, response);
+  told.headers.set(STARTED, "yes");
+  return told;
+}
