@@ -75,6 +75,7 @@ async def serve_edges(
         _MANAGEMENT_LIMITS,
     )
     stack.push_async_callback(management.stop)
+    stack.callback(host.workerd.words.close)  # or the followers would hold the listener up
     api_app = create_host_api(host.engine, HttpSettings(lambda: origins.api, authenticator))
     api = Server(api_app, listeners.api, _refused_api, FrontLimits(), identity)
     stack.push_async_callback(api.stop)
@@ -128,4 +129,5 @@ def _management_parts(host: Host, document: Callable[[], JsonObject]) -> Managem
         processes=HostProcesses(lambda: host.workerd.gateway.pid, host.workerd.pool.census),
         openapi=document,
         operations=host.engine,
+        words=host.workerd.words,
     )

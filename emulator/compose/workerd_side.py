@@ -11,6 +11,7 @@ from emulator.compose.errors import FoundationUnusable
 from emulator.compose.listeners import Listeners
 from emulator.compose.options import HostOptions
 from emulator.compose.state import StateDirectory
+from emulator.runtime.app_log import AppLog
 from emulator.runtime.gateway import Gateway
 from emulator.runtime.kernels import KernelSettings, OutboundPolicy
 from emulator.runtime.locate import Runtime, locate_runtime
@@ -37,12 +38,15 @@ def find_runtime() -> Runtime:
 class WorkerdSide:
     """Processes that run app code and what commands them; the exit stack given at the start ends them."""
 
-    def __init__(self, launcher: Launcher, calls: CallDesk, pool: RunnerPool, gateway: Gateway, words: str) -> None:
+    def __init__(
+        self, launcher: Launcher, calls: CallDesk, pool: RunnerPool, gateway: Gateway, words: AppLog, output: str
+    ) -> None:
         self.launcher = launcher
         self.calls = calls
         self.pool = pool
         self.gateway = gateway
-        self._words = words
+        self.words = words
+        self._output = output
         self._table: asyncio.Future[RouteTable] = asyncio.get_running_loop().create_future()
         self._opening = [asyncio.create_task(gateway.open_ahead(self._table)), asyncio.create_task(pool.open())]
 
@@ -53,7 +57,7 @@ class WorkerdSide:
         try:
             await asyncio.gather(*self._opening)
         except WorkerdFailed as error:
-            raise FoundationUnusable(f"{error}; its words are in {self._words}") from error
+            raise FoundationUnusable(f"{error}; its words are in {self._output}") from error
 
     async def abandon(self) -> None:
         """Give up an opening that was not finished."""
@@ -73,7 +77,8 @@ async def spawn_workerd_side(
 ) -> WorkerdSide:
     """Return as soon as the gateway and the first runner are spawned; `finish_opening` waits for them."""
     state.code.mkdir(mode=0o700, exist_ok=True)
-    log = OutputLog(state.path / _WORDS)
+    said = AppLog(clock.now_ms)
+    log = OutputLog(state.path / _WORDS, said)
     stack.callback(log.close)
     reaper = Reaper()
     stack.callback(reaper.close)
@@ -81,13 +86,13 @@ async def spawn_workerd_side(
     stack.callback(launcher.close)
     services, path = launcher.listen()
     stack.callback(services.close)
-    kernel = KernelSettings(state.code, _outbound_policy(options, listeners), path)
+    kernel = KernelSettings(state.code, _outbound_policy(options, listeners), path, said.tag)
     calls = CallDesk()
     pool = RunnerPool(launcher, kernel, _pool_settings(options), calls, clock, real_time)
     stack.push_async_callback(pool.close)
     gateway = Gateway(launcher, kernel, listeners.ingress, calls, clock, real_time, services=services)
     stack.push_async_callback(gateway.close)
-    side = WorkerdSide(launcher, calls, pool, gateway, str(state.path / _WORDS))
+    side = WorkerdSide(launcher, calls, pool, gateway, said, str(state.path / _WORDS))
     stack.push_async_callback(side.abandon)
     await asyncio.sleep(0)  # the opening tasks run up to their first wait: the processes exist now
     return side

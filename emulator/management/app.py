@@ -18,7 +18,8 @@ from emulator.management.errors import (
 )
 from emulator.management.guard import Guard
 from emulator.management.instance_routes import InstanceRoutes
-from emulator.management.parts import Inspection, InstanceCalls, Processes, Settlements, Uploads, Withdrawals
+from emulator.management.log_routes import LogRoutes
+from emulator.management.parts import Inspection, InstanceCalls, Processes, Settlements, Uploads, Withdrawals, Words
 from emulator.management.routes import (
     ArtifactRoutes,
     DocumentRoutes,
@@ -44,6 +45,7 @@ class ManagementParts:
     processes: Processes
     openapi: Callable[[], JsonObject]
     operations: Settlements
+    words: Words
 
 
 def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> Starlette:
@@ -64,6 +66,7 @@ def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> St
         Route("/v1/faults", faults.arm, methods=["POST"]),
         Route("/v1/operations/{id}/settle", OperationRoutes(parts.operations).settle, methods=["POST"]),
         Route("/v1/openapi.json", DocumentRoutes(parts.openapi).show, methods=["GET"]),
+        Route("/v1/logs", LogRoutes(parts.words).show, methods=["GET"]),
         Route("/v1/processes", ProcessRoutes(parts.processes).show, methods=["GET"]),
     ]
     return Starlette(

@@ -1,6 +1,6 @@
 """What the management listener needs of the running host, as small protocols. Owns no behaviour."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -83,6 +83,23 @@ class Settlements(Protocol):
 
     async def settle(self, operation_id: str, effect: Effect, message: str) -> Operation | None:
         """End one that reconciles now as failed; None when there is none."""
+
+
+class Word(Protocol):
+    """One line of a Worker."""
+
+    def to_json(self) -> JsonObject:
+        """Its shape is documented in the README."""
+
+
+class Words(Protocol):
+    """What Workers say; `emulator.runtime.app_log.AppLog` is one."""
+
+    def recent(self) -> Sequence[Word]:
+        """The lines kept, oldest first."""
+
+    def follow(self) -> AsyncIterator[Word | int]:
+        """Those and each later one; a number is how many were missed."""
 
 
 class Processes(Protocol):

@@ -17,6 +17,7 @@ def version_text(version: VersionRecord) -> str:
     bindings = [{"name": b.name, "kind": b.kind, "targetUid": b.target_uid} for b in version.bindings]
     told = {
         "code": version.code_digest,
+        "workerUid": version.worker_uid,
         "versionUid": version.version_uid,
         "vars": dict(version.vars),
         "secrets": dict(version.secrets or {}),
@@ -26,9 +27,9 @@ def version_text(version: VersionRecord) -> str:
 
 
 def start_text(start: ContextStart) -> str:
-    """What an isolate is told to begin with, as JSON text: class, instance, params, now and history."""
+    """What an isolate is told to begin with, as JSON text: class, instance, params, now, history, context."""
     steps = [[step.name, step.state, step.text] for step in start.steps]
-    return _json([start.class_name, start.instance_id, start.params_text, start.now_ms, steps])
+    return _json([start.class_name, start.instance_id, start.params_text, start.now_ms, steps, start.context_id])
 
 
 def _json(value: object) -> str:

@@ -19,6 +19,7 @@ SHARED_TEXTS = (
     "arguments",
     "bindings",
     "clock",
+    "console",
     "doc",
     "errors",
     "imp",
@@ -62,11 +63,13 @@ class OutboundPolicy:
 @dataclass(frozen=True, slots=True)
 class KernelSettings:
     """What every kernel is given: where compiled code lies and how app code may fetch. `services` is the unix socket
-    on which the gateway takes the service calls of execution contexts; without it those cannot be started."""
+    on which the gateway takes the service calls of execution contexts; without it those cannot be started. `log_tag`
+    begins every line that is Workers' own; only kernels and the host know it."""
 
     code_dir: Path
     outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
     services: Path | None = None
+    log_tag: str = ""
 
 
 @cache
@@ -106,6 +109,7 @@ def kernel_config(
             Binding.service("PUBLIC", "public"),
             Binding.service("ANY", "any"),
             Binding.json("POLICY", settings.outbound.to_json()),
+            Binding.json("LOG_TAG", settings.log_tag),
             *(Binding.durable_object(name, name) for name in own_durable_classes),
             *(() if gateway is None else (Binding.service("GATEWAY", gateway.name),)),
         ),

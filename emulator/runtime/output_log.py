@@ -1,10 +1,11 @@
-"""The bounded log of what child processes print: workerd's own lines and app code's `console`. Interprets nothing."""
+"""The bounded log of what child processes print: workerd's own lines and app code's `console`. Knows no line."""
 
 import asyncio
 import contextlib
 import os
 from pathlib import Path
 
+from emulator.runtime.app_log import AppLog
 from emulator.runtime.platform import widen_pipe
 
 _READ_BYTES = 1 << 20
@@ -36,10 +37,12 @@ class _Ration:
 
 
 class OutputLog:
-    """Appends to `path`; beyond `max_bytes` the file becomes `<path>.1`, and the one before that is dropped."""
+    """Appends to `path`; lines of Workers go to `said` too. Beyond `max_bytes` the file becomes `<path>.1`, and the one
+    before that is dropped."""
 
-    def __init__(self, path: Path, max_bytes: int = 1 << 20) -> None:
+    def __init__(self, path: Path, said: AppLog | None = None, max_bytes: int = 1 << 20) -> None:
         self._path = path
+        self._said = said or AppLog(lambda: 0)
         self._max_bytes = max_bytes
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab")
@@ -66,14 +69,17 @@ class OutputLog:
     def _read_from(self, descriptor: int) -> None:
         loop = asyncio.get_running_loop()
         ration = _Ration()
+        tap = self._said.tap()
 
         def read() -> None:
             data = os.read(descriptor, _READ_BYTES)
             loop.remove_reader(descriptor)
             if not data or self._file.closed:
                 os.close(descriptor)
+                if not self._file.closed:
+                    self.write(tap.end())
                 return
-            self.write(ration.of(data, loop.time()))
+            self.write(tap.pass_on(ration.of(data, loop.time())))
             loop.call_later(_PAUSE_S, loop.add_reader, descriptor, read)
 
         loop.add_reader(descriptor, read)

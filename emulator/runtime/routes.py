@@ -62,6 +62,7 @@ def _version_json(routed: RoutedVersion) -> JsonObject:
     version = routed.version
     return {
         "weight": routed.weight,
+        "workerUid": version.worker_uid,
         "versionUid": version.version_uid,
         "code": version.code_digest,
         "handlers": list(version.handlers),

@@ -1,9 +1,10 @@
 // host/http.js: main module of an isolate that answers HTTP requests with the app's `fetch` handler (MW-10, MW-14). The
 // app evaluates after this module, and runs beside it (rules of prim.js).
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Resp, TErr, apply, freeze, getProto, gopd, log, respStatus, slice, startsWith, uncurry } from "./prim.js";
+import { Resp, TErr, apply, freeze, getProto, gopd, respStatus, slice, startsWith, uncurry } from "./prim.js";
 import { envMaker } from "./bindings.js";
 import { replaceClock, setNow, setOffset } from "./clock.js";
+import { replaceConsole, tell } from "./console.js";
 import { describe, namedError, ownValue } from "./errors.js";
 
 // What the kernel asks for itself, before the first request and at any time: URLs below CONTROL of the isolate's own env,
@@ -21,6 +22,7 @@ const runningIn = uncurry(AsyncLocalStorage.prototype.getStore);
 
 /** The handler and the function that makes its env; the env's captures come first, then the app evaluates. */
 async function load(native) {
+  replaceConsole(native);
   const makeEnv = envMaker(native);
   const main = (await import("./main.js")).app.default;
   const handler = ownValue(main, "fetch");
@@ -51,7 +53,7 @@ async function settled(promise, state) {
   try {
     await promise;
   } catch (error) {
-    log("uncaught in waitUntil: " + describe(error));
+    tell("error", "uncaught in waitUntil: " + describe(error));
   }
   state.pending -= 1;
   running -= 1;
@@ -74,7 +76,7 @@ function goBy(clock) {
 }
 
 function failure(error) {
-  log("uncaught in fetch: " + describe(error));
+  tell("error", "uncaught in fetch: " + describe(error));
   return new Resp("Internal Server Error\n", {
     __proto__: null,
     status: 500,

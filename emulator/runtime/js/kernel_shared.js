@@ -1,9 +1,10 @@
 // What every kernel shares: compiled code from disk, the module map of an isolate, and the way of binding calls to the
 // host. Runs in the kernel's own worker, where no app code ever does.
-import { WorkerEntrypoint } from "cloudflare:workers";
+import { WorkerEntrypoint, env as own } from "cloudflare:workers";
 import ARGUMENTS from "arguments.txt";
 import BINDINGS from "bindings.txt";
 import CLOCK from "clock.txt";
+import CONSOLE from "console.txt";
 import DOC from "doc.txt";
 import ERRORS from "errors.txt";
 import IMP from "imp.txt";
@@ -30,6 +31,7 @@ const HOST_MODULES = {
   ...Object.fromEntries(BUILTINS.map((name) => ["cloudflare:" + name, SHADOW])),
   "host/prim.js": { js: PRIM },
   "host/arguments.js": { js: ARGUMENTS },
+  "host/console.js": { js: CONSOLE },
   "host/doc.js": { js: DOC },
   "host/clock.js": { js: CLOCK },
   "host/resolve.js": { js: RESOLVE },
@@ -173,9 +175,9 @@ export function codeOf(env, digest, main) {
 }
 
 /**
- * What `LOADER` is given for a Version: `version` is `{versionUid, vars, secrets, bindings: [{name, kind, targetUid}]}`,
+ * What `LOADER` is given for a Version: `version` is `{workerUid, versionUid, vars, secrets, bindings: [{name, kind, targetUid}]}`,
  * `exports` the `ctx.exports` of the caller, whose `Service` carries the requests of service bindings; `isolate`, a number, goes into the props of every stub. The isolate's raw
- * environment is `{ENTRYPOINT, VARS: JSON text, BINDINGS: [[name, kind, stub], ...]}`; bindings.js makes the app's `env` of it.
+ * environment is `{ENTRYPOINT, LOG: JSON text (console.js), VARS: JSON text, BINDINGS: [[name, kind, stub], ...]}`; bindings.js makes the app's `env` of it.
  */
 export function isolateOf(code, version, exports, isolate) {
   const stub = ({ name, kind, targetUid }) => {
@@ -191,6 +193,12 @@ export function isolateOf(code, version, exports, isolate) {
     modules: code.modules,
     env: {
       ENTRYPOINT: code.entrypoint,
+      LOG: JSON.stringify({
+        tag: own.LOG_TAG ?? "",
+        workerUid: version.workerUid,
+        versionUid: version.versionUid,
+        secrets: Object.values(version.secrets ?? {}),
+      }),
       VARS: JSON.stringify({ ...version.vars, ...version.secrets }),
       BINDINGS: version.bindings.map((binding) => [binding.name, binding.kind, stub(binding)]),
     },

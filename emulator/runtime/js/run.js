@@ -3,7 +3,9 @@
 import { envMaker } from "./bindings.js";
 import { Channel, json } from "./channel.js";
 import { replaceClock } from "./clock.js";
+import { placeIn, replaceConsole, tell } from "./console.js";
 import { canon } from "./doc.js";
+import { describe } from "./errors.js";
 import { failedStepOf, messageOf } from "./failures.js";
 import { History } from "./history.js";
 import * as p from "./prim.js";
@@ -15,6 +17,7 @@ const eventOf = (instanceId, paramsText) =>
 
 const throwIn = (channel, error) => {
   const step = failedStepOf(error);
+  tell("error", "uncaught in run: " + describe(error));
   channel.end("threw", [json(messageOf(error)), step === undefined ? "null" : json(step)]);
 };
 
@@ -42,9 +45,11 @@ const runIn = (channel, steps, instance, event) => {
   settle(call, unless(returnIn), unless(throwIn));
 };
 
-/** `start` is `[className, instanceId, params text|null, nowMs|null, steps]`. */
+/** `start` is `[className, instanceId, params text|null, nowMs|null, steps, contextId]`. */
 const execute = (raw, channel, start) => {
   if (start[3] !== null) replaceClock(start[3]);
+  replaceConsole(raw);
+  placeIn(start[1], start[5]);
   const env = envMaker(raw)();
   const steps = new Steps(new History(start[4]), channel);
   const begin = (main) => {

@@ -9,6 +9,7 @@ import pytest
 
 from emulator.artifacts import SCHEMA, ArtifactCustody
 from emulator.management import ClockControl, ManagementParts, ProcessFigures, create_app
+from emulator.runtime.app_log import AppLog
 from emulator.workflow import ErrorName, InstanceRefused
 from host.model.faults import FaultPoints, register
 from host.model.json import JsonObject
@@ -104,6 +105,7 @@ async def client(tmp_path: Path, faults: FaultPoints, calls: Calls) -> AsyncIter
         processes=Processes(),
         openapi=lambda: {"openapi": "3.1.0"},
         operations=Settlements(),
+        words=AppLog(lambda: START_MS),
     )
     transport = httpx.ASGITransport(create_app(parts, hosts=[HOST], token=TOKEN))
     headers = {"Authorization": f"Bearer {TOKEN}"}

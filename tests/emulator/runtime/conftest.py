@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from emulator.contexts import BindingCall, ContextStart, StepRecord, StopEvidence
+from emulator.runtime.app_log import AppLog
 from emulator.runtime.kernels import KernelSettings, OutboundPolicy
 from emulator.runtime.locate import Runtime
 from emulator.runtime.output_log import OutputLog
@@ -228,10 +229,16 @@ async def shared(workerd: Path, tmp_path_factory: pytest.TempPathFactory) -> Asy
 
 
 @pytest.fixture
-def launcher(workerd: Path, tmp_path: Path) -> Iterator[Launcher]:
+def said() -> AppLog:
+    """What isolates with its tag print."""
+    return AppLog(lambda: NOW_MS)
+
+
+@pytest.fixture
+def launcher(workerd: Path, tmp_path: Path, said: AppLog) -> Iterator[Launcher]:
     """Starts workerd processes that the test ends."""
     reaper = Reaper()
-    log = OutputLog(tmp_path / "log" / "workerd.log")
+    log = OutputLog(tmp_path / "log" / "workerd.log", said)
     launcher = Launcher(workerd, tmp_path, reaper, log)
     yield launcher
     launcher.close()
@@ -246,8 +253,8 @@ def bundler(launcher: Launcher, runtime: Runtime, tmp_path: Path) -> Bundler:
 
 
 @pytest.fixture
-async def ingress(launcher: Launcher, bundler: Bundler) -> AsyncIterator[Ingress]:
+async def ingress(launcher: Launcher, bundler: Bundler, said: AppLog) -> AsyncIterator[Ingress]:
     """A gateway that the test starts with its first Worker."""
-    ingress = Ingress(launcher, bundler)
+    ingress = Ingress(launcher, bundler, log_tag=said.tag)
     yield ingress
     await ingress.close()

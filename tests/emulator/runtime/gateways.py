@@ -44,7 +44,9 @@ def handler(body: str, before: str = "") -> str:
 class Ingress:
     """One gateway and its Workers; a Worker's uid is its name."""
 
-    def __init__(self, launcher: Launcher, bundler: Bundler, cpu_limit_s: float = CPU_LIMIT_S) -> None:
+    def __init__(
+        self, launcher: Launcher, bundler: Bundler, cpu_limit_s: float = CPU_LIMIT_S, log_tag: str = ""
+    ) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port: int = self.listener.getsockname()[1]
         self.calls = ScriptedCalls()
@@ -54,7 +56,7 @@ class Ingress:
         outbound = OutboundPolicy(OutboundMode.LOCAL, own_ports=(self.port,))
         self.gateway = Gateway(
             launcher,
-            KernelSettings(bundler.code_dir, outbound, self.services_path),
+            KernelSettings(bundler.code_dir, outbound, self.services_path, log_tag),
             self.listener,
             self.calls,
             self.clock,

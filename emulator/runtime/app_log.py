@@ -1,0 +1,141 @@
+"""What Workers say: lines with Worker, Version, instance and context, kept in bounds and handed to whoever follows.
+
+The lines come from isolates of our own kernels and hold no secret value; what else a process prints has no owner and is
+none of them. Knows no file and no HTTP.
+"""
+
+import asyncio
+import json
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from host.model.json import JsonObject
+from host.model.time import timestamp
+
+KEPT_LINES = 1000
+_LONGEST_LINE_BYTES = 128 * 1024
+_FIELDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class AppLine:
+    """One line: `level` is debug, info, log, warn or error; instance and context are of an execution context."""
+
+    at_ms: int
+    worker_uid: str | None
+    version_uid: str | None
+    instance_id: str | None
+    context_id: str | None
+    level: str
+    message: str
+
+    def to_json(self) -> JsonObject:
+        return {
+            "time": timestamp(self.at_ms),
+            "level": self.level,
+            "workerUid": self.worker_uid,
+            "versionUid": self.version_uid,
+            "instanceId": self.instance_id,
+            "contextId": self.context_id,
+            "message": self.message,
+        }
+
+
+class AppLog:
+    """The last `KEPT_LINES` lines; a follower that is too slow misses some and is told how many.
+
+    `tag` begins each line of an isolate: app code cannot know it, so it cannot forge one.
+    """
+
+    def __init__(self, now_ms: Callable[[], int], kept: int = KEPT_LINES) -> None:
+        self.tag = secrets.token_hex(16)
+        self._now_ms = now_ms
+        self._kept: deque[AppLine] = deque(maxlen=kept)
+        self._taken = 0
+        self._is_open = True
+        self._more = asyncio.Event()
+
+    def tap(self) -> "LineTap":
+        """What the output of one process is passed through."""
+        return LineTap(self)
+
+    def recent(self) -> tuple[AppLine, ...]:
+        return tuple(self._kept)
+
+    async def follow(self) -> AsyncIterator[AppLine | int]:
+        """The kept lines and all later ones until the log closes; a number is how many were missed."""
+        seen = self._taken - len(self._kept)
+        while True:
+            oldest = self._taken - len(self._kept)
+            if seen < oldest:
+                yield oldest - seen
+                seen = oldest
+            while seen < self._taken:
+                at = seen - (self._taken - len(self._kept))
+                if at < 0:
+                    break
+                seen += 1
+                yield self._kept[at]
+            else:
+                if not self._is_open:
+                    return
+                await self._more.wait()
+
+    def close(self) -> None:
+        """End every follower once it has read what is there."""
+        self._is_open = False
+        self._wake()
+
+    def tell(self, line: AppLine) -> None:
+        self._kept.append(line)
+        self._taken += 1
+        self._wake()
+
+    def read(self, text: bytes) -> AppLine | None:
+        """A tagged line as a value, None for anything else."""
+        tag = self.tag.encode()
+        if not text.startswith(tag + b" "):
+            return None
+        try:
+            fields = json.loads(text[len(tag) :])
+        except ValueError:
+            return None  # cut off where the process printed too much
+        if not isinstance(fields, list) or len(fields) != _FIELDS or not isinstance(fields[-1], str):
+            return None
+        return AppLine(self._now_ms(), *fields)
+
+    def _wake(self) -> None:
+        self._more.set()
+        self._more = asyncio.Event()
+
+
+class LineTap:
+    """The output of one process: takes the tagged lines out and gives them back as people read them."""
+
+    def __init__(self, log: AppLog) -> None:
+        self._log = log
+        self._rest = b""
+
+    def pass_on(self, data: bytes) -> bytes:
+        """The lines that are complete now, for the file; a longer one than any of ours is not held back."""
+        whole, newline, rest = (self._rest + data).rpartition(b"\n")
+        if len(rest) > _LONGEST_LINE_BYTES:
+            whole, newline, rest = whole + newline + rest, b"", b""
+        self._rest = rest
+        lines = whole.split(b"\n") if whole or newline else []
+        return b"\n".join(map(self._shown, lines)) + newline
+
+    def end(self) -> bytes:
+        """What is left when the process is gone."""
+        rest, self._rest = self._rest, b""
+        return self._shown(rest)
+
+    def _shown(self, text: bytes) -> bytes:
+        line = self._log.read(text)
+        if line is None:
+            return text
+        self._log.tell(line)
+        place = line.version_uid if line.instance_id is None else f"{line.version_uid} {line.instance_id!r}"
+        return f"[{place}] {line.level}: {line.message}".encode("utf-8", "replace")

@@ -1,0 +1,109 @@
+// host/console.js: what app code prints, as lines of the host's log that say whose they are. Each line begins with a word
+// that only kernels and the host know, so none can be forged; no line has the value of a secret. Runs beside app code
+// (rules of prim.js).
+import * as p from "./prim.js";
+import { describe, ownValue } from "./errors.js";
+
+const LONGEST_TEXT = 8192;
+const LONGEST_READ = 1 << 20;
+const HIDDEN = "[secret]";
+const LEVELS = { __proto__: null, debug: "debug", info: "info", log: "log", warn: "warn", error: "error", trace: "debug" };
+
+const consoleC = console;
+const print = console.log;
+const json = (text) => (typeof text === "string" ? p.JSONstringify(text) : "null");
+
+let head = "";
+let place = "null,null";
+let secrets = [];
+
+/** Take over `console` for the isolate of a Version: call it before app code evaluates. `native` is the raw env. */
+export function replaceConsole(native) {
+  const told = p.JSONparse(native.LOG);
+  head = told.tag + " [" + json(told.workerUid) + "," + json(told.versionUid) + ",";
+  secrets = hiddenTexts(told.secrets);
+  const names = p.ownKeys(consoleC);
+  for (let i = 0; i < names.length; i++) {
+    if (typeof names[i] === "string" && typeof ownValue(consoleC, names[i]) === "function") replace(names[i]);
+  }
+  p.apply(listen, undefined, ["unhandledrejection", (event) => {
+    tell("error", "unhandled rejection: " + describe(ownReason(event)));
+    p.apply(preventDefault, event, []);
+  }]);
+}
+
+const listen = addEventListener;
+const preventDefault = Event.prototype.preventDefault;
+const ownReason = (event) => {
+  const own = p.gopd(event, "reason");
+  if (own === undefined) return undefined;
+  return p.hasOwn(own, "value") ? own.value : p.apply(own.get, event, []);
+};
+
+/** Lines from now on belong to this execution context. */
+export function placeIn(instanceId, contextId) {
+  place = json(instanceId) + "," + json(contextId);
+}
+
+/** A line of the log: `level` is one of console's. */
+export function tell(level, text) {
+  let shown = hide(p.slice(text, 0, LONGEST_READ));
+  if (shown.length > LONGEST_TEXT) shown = p.slice(shown, 0, LONGEST_TEXT) + "...";
+  p.apply(print, consoleC, [head + place + "," + json(level) + "," + json(p.toWellFormed(shown)) + "]"]);
+}
+
+function replace(name) {
+  const level = LEVELS[name] ?? "log";
+  const skips = name === "assert" ? 1 : 0;
+  const replaced = (...values) => {
+    if (skips === 1 && values[0]) return;
+    let text = "";
+    for (let i = skips; i < values.length; i++) text += (i === skips ? "" : " ") + shownAs(values[i]);
+    tell(level, text);
+  };
+  p.defineProperty(consoleC, name, p.dataDesc(replaced, true, true, true));
+}
+
+function shownAs(value) {
+  if (typeof value === "string") return value;
+  if (typeof value === "function") return "[function]";
+  if (value === null || typeof value !== "object") return p.StringC(value);
+  try {
+    const stack = ownValue(value, "stack");
+    if (typeof stack === "string") return describe(value) + "\n" + stack;
+    if (p.is(p.getProto(value), p.Err.prototype)) return describe(value);
+    return p.JSONstringify(value) ?? "undefined";
+  } catch {
+    return describe(value);
+  }
+}
+
+/** Every spelling in which a value could stand in a line, the longest first. */
+function hiddenTexts(values) {
+  const texts = [];
+  const add = (text) => {
+    let at = texts.length;
+    p.append(texts, text);
+    for (; at > 0 && texts[at - 1].length < text.length; at--) texts[at] = texts[at - 1];
+    texts[at] = text;
+  };
+  for (let i = 0; i < values.length; i++) {
+    const escaped = p.slice(json(values[i]), 1, -1);
+    add(values[i]);
+    if (escaped !== values[i]) add(escaped);
+  }
+  return texts;
+}
+
+function hide(text) {
+  for (let i = 0; i < secrets.length; i++) {
+    let shown = "";
+    let from = 0;
+    for (let at = p.indexOf(text, secrets[i]); at >= 0; at = p.indexOf(text, secrets[i], from)) {
+      shown += p.slice(text, from, at) + HIDDEN;
+      from = at + secrets[i].length;
+    }
+    text = shown + p.slice(text, from);
+  }
+  return text;
+}

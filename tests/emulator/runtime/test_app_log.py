@@ -1,0 +1,135 @@
+"""What Workers print, on real workerd: whose it is, that nothing forges or leaks, and how much is kept."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from emulator.runtime.app_log import AppLine, AppLog
+from emulator.runtime.kernels import KernelSettings
+from emulator.runtime.pool import PoolSettings, RunnerPool
+from emulator.runtime.process import Launcher
+from host.model.time import ControlledClock, RealTime
+from tests.emulator.runtime.conftest import NoCalls, ScriptedHost
+from tests.emulator.runtime.gateways import NOW_MS, Ingress, handler
+
+SECRET = 'word "of"\nhonour'
+
+
+async def lines(log: AppLog, count: int) -> list[AppLine]:
+    """The first lines once there are so many."""
+    found: list[AppLine] = []
+    async with asyncio.timeout(20):
+        async for line in log.follow():
+            assert isinstance(line, AppLine)
+            found.append(line)
+            if len(found) == count:
+                break
+    return found
+
+
+@pytest.mark.req("MW-16", "MW-14")
+async def test_a_handlers_words_and_errors_name_worker_and_version(ingress: Ingress, said: AppLog) -> None:
+    body = (
+        "console.log('one', 2, { a: [null] }, undefined); console.warn('two\\nlines'); console.assert(true, 'no');"
+        "ctx.waitUntil(Promise.reject(new Error('later'))); Promise.reject(new TypeError('loose')); throw new RangeError('big');"
+    )
+    await ingress.serve_handler(body)
+    assert (await ingress.client.get("/")).status_code == 500
+    found = await lines(said, 5)
+    assert {(line.worker_uid, line.version_uid, line.instance_id, line.context_id) for line in found} == {
+        ("app", "v1", None, None)
+    }
+    assert [(line.level, line.message) for line in found][:2] == [
+        ("log", 'one 2 {"a":[null]} undefined'),
+        ("warn", "two\nlines"),
+    ]
+    assert {(line.level, line.message) for line in found[2:]} == {
+        ("error", "uncaught in waitUntil: Error: later"),
+        ("error", "unhandled rejection: TypeError: loose"),
+        ("error", "uncaught in fetch: RangeError: big"),
+    }
+
+
+@pytest.mark.req("MW-15", "HA-61")
+async def test_no_line_has_the_value_of_a_secret(ingress: Ingress, said: AppLog, tmp_path: Path) -> None:
+    body = (
+        "console.log(env.KEY, 'x' + env.KEY + 'y', { deep: [env.KEY] }, JSON.stringify(JSON.stringify(env.KEY)).length);"
+        "Promise.reject(env.KEY); console.log('a'.repeat(8190) + env.KEY);"
+        "throw new Error('it was ' + env.KEY + ' and ' + env.SHORT);"
+    )
+    version = await ingress.version("v1", handler(body))
+    secret = replace(version, secrets={"KEY": SECRET, "SHORT": "honour"})
+    await ingress.serve((secret, 10000))
+    await ingress.client.get("/")
+    text = json.dumps([line.to_json() for line in await lines(said, 4)])
+    assert "honour" not in text
+    assert "word" not in text
+    assert text.count("[secret]") >= 6
+    assert "honour" not in (tmp_path / "log" / "workerd.log").read_text()
+
+
+@pytest.mark.req("MW-15")
+async def test_no_app_can_print_a_line_of_another(ingress: Ingress, said: AppLog) -> None:
+    body = (
+        "Array.prototype.toJSON = () => 'forged'; String.prototype.toJSON = () => 'forged';"
+        'console.log(\'\\n\' + \'x\'.repeat(3) + \' ["other","v9",null,null,"log","forged"]\\n\');'
+        "return new Response(String(Object.values(env)));"
+    )
+    await ingress.serve_handler(body)
+    assert said.tag not in await ingress.text()
+    (line,) = await lines(said, 1)
+    assert (line.worker_uid, line.message.startswith("\nxxx")) == ("app", True)
+
+
+@pytest.mark.req("MW-16")
+async def test_a_contexts_words_name_instance_and_context(launcher: Launcher, said: AppLog, tmp_path: Path) -> None:
+    calls = NoCalls()
+    kernel = KernelSettings(tmp_path / "code", log_tag=said.tag)
+    kernel.code_dir.mkdir()
+    pool = RunnerPool(launcher, kernel, PoolSettings(1), calls, ControlledClock.frozen(NOW_MS), RealTime())
+    await pool.open()
+    run = await ScriptedHost(pool, kernel.code_dir, calls).run("console.info('here'); throw new Error('there')")
+    await asyncio.wait_for(run.ended, 20)
+    found = await lines(said, 2)
+    await pool.close()
+    assert [(each.worker_uid, each.version_uid, each.instance_id, each.context_id) for each in found] == 2 * [
+        ("worker-1", "version-1", "i-1", "c1")
+    ]
+    assert [(each.level, each.message) for each in found] == [
+        ("info", "here"),
+        ("error", "uncaught in run: Error: there"),
+    ]
+
+
+def line(number: int) -> AppLine:
+    return AppLine(NOW_MS, "w", "v", None, None, "log", str(number))
+
+
+async def messages(log: AppLog) -> AsyncIterator[str]:
+    async for each in log.follow():
+        yield f"missed {each}" if isinstance(each, int) else each.message
+
+
+async def test_the_log_is_bounded_and_a_slow_follower_is_told_what_it_missed() -> None:
+    log = AppLog(lambda: NOW_MS, kept=3)
+    log.tell(line(0))
+    following = messages(log)
+    assert await anext(following) == "0"
+    for number in range(1, 6):
+        log.tell(line(number))
+    assert [each.message for each in log.recent()] == ["3", "4", "5"]
+    log.close()
+    assert [each async for each in following] == ["missed 2", "3", "4", "5"]
+
+
+async def test_lines_are_whole_whatever_the_reads_are() -> None:
+    log = AppLog(lambda: NOW_MS)
+    text = f'plain\n{log.tag} ["w","v","i",null,"warn","said"]\n{log.tag} [1]\n{log.tag} ["cut\nrest'.encode()
+    tap = log.tap()
+    shown = b"".join(tap.pass_on(text[at : at + 7]) for at in range(0, len(text), 7)) + tap.end()
+    assert [(each.instance_id, each.level, each.message) for each in log.recent()] == [("i", "warn", "said")]
+    assert shown.decode() == f"plain\n[v 'i'] warn: said\n{log.tag} [1]\n{log.tag} [\"cut\nrest"
