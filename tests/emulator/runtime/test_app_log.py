@@ -13,8 +13,8 @@ from emulator.runtime.kernels import KernelSettings
 from emulator.runtime.pool import PoolSettings, RunnerPool
 from emulator.runtime.process import Launcher
 from host.model.time import ControlledClock, RealTime
-from tests.emulator.runtime.conftest import NoCalls, ScriptedHost
-from tests.emulator.runtime.gateways import NOW_MS, Ingress, handler
+from tests.emulator.runtime.conftest import NOW_MS, NoCalls, ScriptedHost
+from tests.emulator.runtime.gateways import Ingress, handler
 
 SECRET = 'word "of"\nhonour'
 

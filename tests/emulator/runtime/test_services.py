@@ -13,8 +13,8 @@ from emulator.runtime.process import Launcher
 from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
 from host.model.time import ControlledClock, RealTime
 from host.ports import BindingRecord, VersionRecord
-from tests.emulator.runtime.conftest import NoCalls, ScriptedHost
-from tests.emulator.runtime.gateways import NOW_MS, Ingress, handler
+from tests.emulator.runtime.conftest import NOW_MS, NoCalls, ScriptedHost
+from tests.emulator.runtime.gateways import Ingress, handler
 
 BACK = (BindingRecord("BACK", "service", "back"),)
 ECHO = (
