@@ -23,6 +23,7 @@ COMMANDS = {
     "faults": "emulator.cli.faults",
     "install-runtime": "emulator.cli.install_runtime",
     "serve": "emulator.cli.serve",
+    "support": "emulator.cli.support",
     "token": "emulator.cli.token",
 }
 """Command name -> module. Only the named command's module is imported; all of them for `--help`."""

@@ -39,12 +39,15 @@ class ReadyReport:
 
     def table(self, start_s: float) -> str:
         """Lines for a terminal; `start_s` is the time from start to ready."""
+        from emulator.compose.support import start_line  # the Forms are read while workerd starts, not before
+
         rows = {
             "Host API": self.api,
             "Workers": self.ingress,
             "management": f"{self.management} (token in {self.management_token_file})",
             "CA": str(self.ca),
             "storage": self.storage,
+            "not built": start_line(),
             "ready": f"after {start_s:.2f} s, process {self.pid}",
         }
         width = max(map(len, rows))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from host.forms import urls
 from host.forms.deployed_weights import Fitness, fitness, selected_versions
 from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
+from host.forms.unbuilt import BUILT_BINDINGS
 from host.forms.version_spec import BINDING_FORMS, WorkerVersionSpec, parse_version_spec
 from host.forms.worker_bundle import graph_of
 from host.model.errors import CallerError, ErrorCode, FailureCode, dependency_conflict, invalid_spec
@@ -17,8 +18,6 @@ from host.model.records import Resource
 from host.ports import Backend, BindingRecord, CodeRejected, CodeReport, VersionRecord
 
 AFTER_VERIFY = register("host.version.after_verify", "the code is proven, the runtime does not have the Version yet")
-
-_BUILT_KINDS = {"serviceBindings": "service", "workflowBindings": "workflow"}
 
 
 class WorkerVersion(Form[WorkerVersionSpec]):
@@ -54,7 +53,7 @@ class WorkerVersion(Form[WorkerVersionSpec]):
 
     def check_offered(self, spec: WorkerVersionSpec) -> None:
         for binding in spec.bindings:
-            if binding.kind not in _BUILT_KINDS:
+            if binding.kind not in BUILT_BINDINGS:
                 raise dependency_conflict(f"spec.{binding.kind}: this host has not built this kind of binding yet")
         if spec.assets is not None:
             raise dependency_conflict("spec.assets: this host has not built asset serving yet")
@@ -120,7 +119,7 @@ def _record(task: Task[WorkerVersionSpec], report: CodeReport) -> VersionRecord:
         code_digest=report.code_digest,
         vars=task.spec.vars,
         bindings=tuple(
-            BindingRecord(binding.name, _BUILT_KINDS[binding.kind], binding.target_uid)
+            BindingRecord(binding.name, BUILT_BINDINGS[binding.kind], binding.target_uid)
             for binding in task.spec.bindings
         ),
         handlers=report.handlers,

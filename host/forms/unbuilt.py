@@ -1,0 +1,48 @@
+"""What is not built of Forms that this host advertises (HA-28): the list that refusals, documents and tests go by."""
+
+from dataclasses import dataclass
+
+from host.forms import urls
+from host.forms.version_spec import BINDING_FORMS
+
+BUILT_BINDINGS = {"serviceBindings": "service", "workflowBindings": "workflow"}
+"""Kinds of binding that work: member of the spec -> kind of the runtime's record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unbuilt:
+    """`name` is short and stays; `what` is a sentence for people; `ids` are the requirements that are not met."""
+
+    name: str
+    form_url: str
+    what: str
+    ids: tuple[str, ...]
+
+
+def _binding(member: str) -> Unbuilt:
+    form = BINDING_FORMS[member].split("/")[-3]
+    what = f"`spec.{member}` is refused with 409 dependency_conflict: the Form {form} is not built."
+    return Unbuilt(member, urls.WORKER_VERSION, what, ("WV-11",))
+
+
+UNBUILT = (
+    *(_binding(member) for member in BINDING_FORMS if member not in BUILT_BINDINGS),
+    Unbuilt(
+        "assets",
+        urls.WORKER_VERSION,
+        "`spec.assets` is refused with 409 dependency_conflict: StaticAssetBundle and asset serving are not built.",
+        ("MW-02", "WV-10", "WV-13", "WV-14", "WV-15", "WV-16"),
+    ),
+    Unbuilt(
+        "scheduled",
+        urls.WORKER_VERSION,
+        "A `scheduled` handler is verified and never called: there is no Form that triggers it.",
+        ("MW-17",),
+    ),
+    Unbuilt(
+        "queue",
+        urls.WORKER_VERSION,
+        "A `queue` handler is verified and never called: there is no Form that triggers it.",
+        ("MW-18", "MW-19"),
+    ),
+)
