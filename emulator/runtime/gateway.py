@@ -95,7 +95,7 @@ class Gateway:
             process.ping()
             await self._real_time.sleep_s(_DRAIN_POLL_S)
         with contextlib.suppress(OSError):  # not everywhere: there they wait, and are cut at the end
-            self._listener.shutdown(socket.SHUT_RDWR)
+            self._sockets[PUBLIC_SOCKET].shutdown(socket.SHUT_RDWR)
 
     async def close(self) -> None:
         """End the process; what it still served is cut."""
