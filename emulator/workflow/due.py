@@ -27,8 +27,17 @@ _DERIVED = f"""
     FROM runs WHERE {IS_LIVE}
 """
 _INSERT = "INSERT INTO workflow_due (workflow_id, run_id, due_at_ms, expires_at_ms)"
-_STARTABLE = f"due_at_ms <= :now AND workflow_id IN ({READY_WORKFLOWS})"
-_OPEN = "workflow_id IN (SELECT workflow_id FROM workflow_gates WHERE state = 'open')"
+_IN_ORDER = "workflow_due d INDEXED BY workflow_due_order"
+_BY_EXPIRY = "workflow_due d INDEXED BY workflow_due_expiry"
+_READY = f"+d.workflow_id IN ({READY_WORKFLOWS})"
+_OPEN = "+d.workflow_id IN (SELECT workflow_id FROM workflow_gates WHERE state = 'open')"
+"""The plus keeps SQLite from going by Workflow, through all of its sleepers, instead of by time."""
+
+_COLUMNS = "d.workflow_id, d.run_id, snapshot ->> '$.lifecycle.revision', g.worker_uid, g.class_name"
+_BESIDE = """
+    CROSS JOIN workflow_gates g ON g.workflow_id = d.workflow_id
+    CROSS JOIN runs ON runs.workflow_id = d.workflow_id AND runs.run_id = d.run_id
+"""
 
 
 def refresh(address: RunAddress) -> list[Statement]:
@@ -54,9 +63,8 @@ def select_startable(now_ms: int, most: int) -> Statement:
     """Instances that can start a context now, the longest due first."""
     return named(
         f"""
-        SELECT d.workflow_id, d.run_id, snapshot ->> '$.lifecycle.revision', g.worker_uid, g.class_name
-        FROM workflow_due d JOIN runs USING (workflow_id, run_id) JOIN workflow_gates g USING (workflow_id)
-        WHERE {_STARTABLE} AND expires_at_ms > :now
+        SELECT {_COLUMNS} FROM {_IN_ORDER} {_BESIDE}
+        WHERE d.due_at_ms <= :now AND {_READY} AND d.expires_at_ms > :now
         ORDER BY d.due_at_ms, d.ord LIMIT :most
         """,
         {"now": now_ms, "most": most},
@@ -67,9 +75,8 @@ def select_expired(now_ms: int, most: int) -> Statement:
     """Instances past their lifetime (DW-33), in the same columns as `select_startable`."""
     return named(
         f"""
-        SELECT d.workflow_id, d.run_id, snapshot ->> '$.lifecycle.revision', g.worker_uid, g.class_name
-        FROM workflow_due d JOIN runs USING (workflow_id, run_id) JOIN workflow_gates g USING (workflow_id)
-        WHERE expires_at_ms <= :now AND {_OPEN} ORDER BY d.expires_at_ms, d.ord LIMIT :most
+        SELECT {_COLUMNS} FROM {_BY_EXPIRY} {_BESIDE}
+        WHERE d.expires_at_ms <= :now AND {_OPEN} ORDER BY d.expires_at_ms, d.ord LIMIT :most
         """,
         {"now": now_ms, "most": most},
     )
@@ -87,9 +94,12 @@ def select_next(after_ms: int) -> Statement:
     return named(
         f"""
         SELECT MIN(at_ms) FROM (
-            SELECT MIN(due_at_ms) AS at_ms FROM workflow_due
-            WHERE due_at_ms > :after AND workflow_id IN ({READY_WORKFLOWS})
-            UNION ALL SELECT MIN(expires_at_ms) FROM workflow_due WHERE expires_at_ms > :after AND {_OPEN})
+            SELECT * FROM (
+                SELECT d.due_at_ms AS at_ms FROM {_IN_ORDER}
+                WHERE d.due_at_ms > :after AND {_READY} ORDER BY d.due_at_ms LIMIT 1)
+            UNION ALL SELECT * FROM (
+                SELECT d.expires_at_ms FROM {_BY_EXPIRY}
+                WHERE d.expires_at_ms > :after AND {_OPEN} ORDER BY d.expires_at_ms LIMIT 1))
         """,
         {"after": after_ms},
     )
@@ -99,10 +109,13 @@ def select_differences() -> Statement:
     """Rows in which the stored index and the derived one differ: address, stored due, derived due."""
     return Statement(
         f"""
-        SELECT COALESCE(d.workflow_id, x.workflow_id), COALESCE(d.run_id, x.run_id), d.due_at_ms, x.due_at_ms
-        FROM workflow_due d FULL JOIN ({_DERIVED}) x USING (workflow_id, run_id)
-        WHERE d.run_id IS NULL OR x.run_id IS NULL
-            OR d.due_at_ms IS NOT x.due_at_ms OR d.expires_at_ms <> x.expires_at_ms
+        SELECT x.workflow_id, x.run_id, d.due_at_ms, x.due_at_ms
+        FROM ({_DERIVED}) x LEFT JOIN workflow_due d ON d.workflow_id = x.workflow_id AND d.run_id = x.run_id
+        WHERE d.run_id IS NULL OR d.due_at_ms IS NOT x.due_at_ms OR d.expires_at_ms <> x.expires_at_ms
+        UNION ALL
+        SELECT workflow_id, run_id, due_at_ms, NULL FROM workflow_due d
+        WHERE NOT EXISTS (
+            SELECT 1 FROM runs WHERE runs.workflow_id = d.workflow_id AND runs.run_id = d.run_id AND {IS_LIVE})
         """
     )
 

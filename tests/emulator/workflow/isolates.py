@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulator.contexts import ContextStart, RunningContext, StopEvidence
+from emulator.contexts import ContextStart, RunningContext, StepRecord, StopEvidence
 
 Document = dict[str, Any] | None
 STOPPED_AT = "2026-01-01T00:00:00.000Z"
@@ -65,7 +65,7 @@ class Step:
         if self._is_settled(name):
             await self._replay(name)
             return
-        await self.ask("sleep", name, seconds)
+        self._result(name, *await self.ask("sleep", name, seconds))
 
     async def wait(self, name: str, event_type: str, timeout_s: int) -> Document:
         if self._is_settled(name):
@@ -100,6 +100,8 @@ class Step:
         return self._result(name, "done" if record.state == "succeeded" else record.state, record.text)
 
     def _result(self, name: str, outcome: str, text: str | None) -> Document:
+        """What the step gives, kept for the next call of the name in this context."""
+        self._records[name] = StepRecord(name, "succeeded" if outcome == "done" else outcome, text)
         if outcome == "failed":
             raise StepFailed(name, text or "")
         if outcome == "timeout":
