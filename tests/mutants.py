@@ -74,10 +74,12 @@ def apply_mutant(mutant: Mutant, tree: Path) -> str | None:
 
 def run_marked_tests(requirement: str, tree: Path) -> tuple[int, int] | None:
     """(failed, passed) of the tests marked with `requirement`, up to the first failure; None when they hang."""
-    files = [str(path) for path in sorted((tree / "tests").rglob("test_*.py")) if quotes(path, requirement)]
+    quoting = [path for path in sorted((tree / "tests").rglob("test_*.py")) if quotes(path, requirement)]
+    files = [str(path) for path in sorted(quoting, key=starts_processes)]
     if not files:
         return 0, 0
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--req", requirement, *files]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not long and not bench", "--req", requirement]
+    command = [sys.executable, "-m", "pytest", *options, *files]
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tree)}
     try:
         done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=TIMEOUT_S)
@@ -89,6 +91,12 @@ def run_marked_tests(requirement: str, tree: Path) -> tuple[int, int] | None:
 def quotes(path: Path, requirement: str) -> bool:
     """Whether a test file may have tests of the requirement; spares pytest the collection of the others."""
     return f'"{requirement}"' in path.read_text("utf-8")
+
+
+def starts_processes(path: Path) -> bool:
+    """Whether the tests of a file need workerd or kill hosts: these come after the quick ones."""
+    text = path.read_text("utf-8")
+    return "workerd" in text or "zygote" in text or "runtime" in path.parts
 
 
 def count_in(output: str, word: str) -> int:

@@ -63,7 +63,8 @@ class Retention:
         self._loop: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._loop = asyncio.create_task(self._run(), name="workflow retention")
+        if self._loop is None:
+            self._loop = asyncio.create_task(self._run(), name="workflow retention")
 
     async def stop(self) -> None:
         """Purge nothing any more; a batch that is queued is committed."""

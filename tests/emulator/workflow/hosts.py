@@ -20,7 +20,7 @@ KEYS = PrivateKeys(b"k" * KEY_BYTES)
 
 START_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 WORKER, WORKFLOW, DEPLOYMENT = "worker-1", "workflow-1", "deployment-1"
-_LIMIT_S = 5.0
+_LIMIT_S = 60.0
 
 
 def version(uid: str, *classes: str) -> VersionRecord:

@@ -289,3 +289,29 @@ async def test_a_body_that_breaks_its_duties_gets_what_the_readme_says(start: Bo
     await host.send("go", {"n": 1})
     await host.idle()
     assert outside.runs["outside"] == 2
+
+
+@pytest.mark.req("DW-34", "DW-12")
+@pytest.mark.parametrize(("delay_s", "status"), [(0, "queued"), (1, "sleeping")])
+async def test_between_attempts_an_instance_is_queued_or_with_a_delay_asleep(
+    start: Boot, delay_s: int, status: str
+) -> None:
+    released = asyncio.Event()
+
+    async def body(params: Document, step: Step) -> Document:
+        async def effect() -> Document:
+            await released.wait()
+            raise RuntimeError("no")
+
+        return await step.do("pay", effect, {"maxAttempts": 2, "initialDelaySeconds": delay_s})
+
+    host = await start(Flow=body)
+    await host.create()
+    await host.executing(steps=1)
+    await host.engine._scheduler.stop()
+    released.set()
+    await host.until(lambda: not host.engine.executing())
+    assert (await host.status()).status == status
+    host.engine.start()
+    await host.advance(delay_s or 1)
+    assert (await host.status()).reason == "step_failed"

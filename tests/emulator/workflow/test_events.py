@@ -185,3 +185,17 @@ async def test_the_first_call_of_a_wait_fixes_its_deadline_across_boots(start: B
     await host.advance(5)
     assert (await host.status()).reason == "run_threw"
     assert [step.state for step in (await host.history()).steps] == ["timeout"]
+
+
+@pytest.mark.req("DW-16", "DW-36")
+async def test_an_event_that_is_handed_over_is_not_queued_as_well(start: Boot) -> None:
+    host = await start(Flow=waits_for_go)
+    await host.create()
+    await host.idle()
+    await host.engine._scheduler.stop()
+    await host.send("go", {"n": 1})
+    history = await host.history()
+    assert (history.events, history.steps[0].state) == ((), "succeeded")
+    host.engine.start()
+    await host.idle()
+    assert await host.output() == {"got": 1}

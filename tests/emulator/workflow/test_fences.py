@@ -6,6 +6,7 @@ from emulator.d1 import Statement
 from emulator.runstore.address import RunAddress
 from emulator.runstore.snapshot import RunStatus
 from emulator.workflow import context_rows, step_rows, transitions
+from emulator.workflow.due import LIFETIME_MS
 from emulator.workflow.history import Step, StepKind, StepState
 from tests.emulator.workflow.bodies import never_ends
 from tests.emulator.workflow.conftest import Boot
@@ -75,4 +76,34 @@ async def test_a_claim_for_a_version_that_left_the_weights_is_refused(start: Boo
         ]
     )
     assert [result.is_applied for result in (early, old, current)] == [False, False, True]
+    await host.vanish()
+
+
+@pytest.mark.req("DW-06", "DW-39")
+async def test_the_owners_of_a_workflow_that_is_deleted_commit_nothing_before_it_is_purged(start: Boot) -> None:
+    host = await start(Flow=never_ends)
+    await host.create()
+    await host.executing(steps=1)
+    [found] = await host.database.query([Statement("SELECT snapshot ->> '$.lifecycle.owner' FROM runs")])
+    owner, now_ms = str(found.rows[0][0]), host.clock.now_ms()
+    step = Step("endless", 1, StepKind.DO, StepState.PENDING)
+    fenced, settled = await host.database.batch(
+        [
+            transitions.fence_workflow(WORKFLOW, "new", now_ms),
+            step_rows.settle_effect(ADDRESS, owner, step, StepState.SUCCEEDED, None, now_ms),
+        ]
+    )
+    assert fenced.is_applied and not settled.is_applied
+    await host.terminate()
+
+
+@pytest.mark.req("DW-33")
+async def test_no_context_is_claimed_at_the_end_of_a_lifetime(start: Boot) -> None:
+    host = await start(Flow=never_ends, starts=False)
+    await host.create()
+    end_ms = host.clock.now_ms() + LIFETIME_MS
+    late, early = await host.database.batch(
+        [transitions.claim(ADDRESS, 1, "a", "v1", end_ms), transitions.claim(ADDRESS, 1, "b", "v1", end_ms - 1)]
+    )
+    assert (late.is_applied, early.is_applied) == (False, True)
     await host.vanish()

@@ -25,6 +25,8 @@ from tests.emulator.workflow.programs import (
     programs,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of hosts that vanished
+
 SOME_EXAMPLES = 12
 MANY_EXAMPLES = 1000
 PROGRAMS_EACH = 10
