@@ -275,8 +275,8 @@ async def test_five_hundred_instances_made_while_hosts_come_and_go_run_once_each
 
 
 @pytest.mark.req("DW-25")
-async def test_a_body_that_breaks_its_duties_gets_what_the_readme_says(start: Boot) -> None:
-    """An effect outside a step is repeated by each replay: the host cannot know of it."""
+async def test_an_effect_outside_a_step_is_repeated_by_each_replay(start: Boot) -> None:
+    """A duty of the author (docs/workflows.md): the host cannot know of it."""
     outside = Effects()
 
     async def body(params: Document, step: Step) -> Document:
