@@ -320,3 +320,21 @@ async def test_an_instance_starts_although_its_creator_has_left(start: Boot) -> 
     await host.executing()
     await host.idle()
     assert (await host.status()).status == "waiting"
+
+
+@pytest.mark.req("DW-42")
+@pytest.mark.parametrize("frame", [["done", 1, "b", 1, None], ["failed", 1, "b", 1, "x"], ["done", 1, "a", 2, None]])
+async def test_a_result_of_another_step_than_the_one_in_progress_commits_nothing(start: Boot, frame: list[Any]) -> None:
+    async def body(params: Document, step: Step) -> Document:
+        if len(host.runners.started) == 1:
+            step.raw(["begin", 0, "a", 1, None])
+            step.raw(frame)
+            await asyncio.Event().wait()
+        return await step.do("a", Effects().of("a", {"ok": 1}))
+
+    host = await start(Flow=body)
+    await host.create()
+    await host.idle()
+    assert await host.output() == {"ok": 1}
+    history = await host.history()
+    assert "impossible frame" in (history.contexts[0].ending or "")
