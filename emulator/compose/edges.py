@@ -1,6 +1,7 @@
 """The HTTP edges of a host: Host API over TLS, management over loopback http. Knows how to serve, not what."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -25,6 +26,7 @@ from host.model.json import JsonObject
 from host.model.time import RealTime
 
 _DISCOVERY = "/.well-known/takoform/v2"
+_LOG = logging.getLogger(__name__)
 DRAIN_S = 5.0
 """Real time that requests and contexts get before they are stopped."""
 _MANAGEMENT_LIMITS = FrontLimits(body_s=600.0)
@@ -97,6 +99,9 @@ async def _drain(host: Host, *servers: Server) -> None:
     for task in (limit, done, *tasks):
         task.cancel()
     await asyncio.gather(limit, done, *tasks, return_exceptions=True)
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOG.error("a part of the drain failed", exc_info=error)
 
 
 def _refused_api(refusal: Refusal) -> RefusalBody:

@@ -134,6 +134,7 @@ def test_a_draining_host_refuses_connections_and_lets_requests_and_contexts_end(
             request.settimeout(10.0)
             assert request.recv(4096).startswith(b"HTTP/1.1 200 ")
         assert host.process.wait_ended(10.0) == 0
+        assert not says(host.log, "Traceback")
     with running_host(tmp_path / "h") as again:
         shown = again.management.instance(workflow, "one")
         assert (shown["status"], len(shown["contexts"])) == ("complete", 1)
