@@ -7,7 +7,7 @@
 //                 "!loading <versionUid>", "!loaded <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { V, common, versionObject } from "gateway_version.js";
-import { Calls, Host, Outbound } from "kernel_shared.js";
+import { Host, Outbound, openHost } from "kernel_shared.js";
 import { Routes, missing, plain } from "routes.js";
 import { answerCall, withoutUpgrade } from "services.js";
 
@@ -22,13 +22,10 @@ export class K extends DurableObject {
 
   fetch() {
     if (this.#host !== undefined) return new Response("taken", { status: 409 });
-    const [theirs, ours] = Object.values(new WebSocketPair());
-    ours.accept();
-    this.#host = ours;
-    this.#calls = new Calls((text) => ours.send(text));
-    ours.addEventListener("message", (event) => this.#receive(event.data));
-    ours.addEventListener("close", () => this.#calls.lose());
-    return new Response(null, { status: 101, webSocket: theirs });
+    const { host, calls, response } = openHost((text) => this.#receive(text));
+    this.#host = host;
+    this.#calls = calls;
+    return response;
   }
 
   /** Called by `Host`: the reply text of a binding call. */

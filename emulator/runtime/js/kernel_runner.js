@@ -7,7 +7,7 @@
 // kernel -> host: "!stopped <ctx>", "!closed <ctx>", "!failed <ctx> <why>", "!call <n> <json>", "!pong <n>",
 //                 "<ctx> <frame>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
-import { Calls, Host, Outbound, UNAVAILABLE, codeOf, isolateOf } from "kernel_shared.js";
+import { Host, Outbound, UNAVAILABLE, codeOf, isolateOf, openHost } from "kernel_shared.js";
 import { callThrough } from "services.js";
 import CHANNEL from "channel.txt";
 import FAILURES from "failures.txt";
@@ -58,13 +58,10 @@ export class K extends DurableObject {
 
   fetch() {
     if (this.#host !== undefined) return new Response("taken", { status: 409 });
-    const [theirs, ours] = Object.values(new WebSocketPair());
-    ours.accept();
-    this.#host = ours;
-    this.#calls = new Calls((text) => ours.send(text));
-    ours.addEventListener("message", (event) => this.#receive(event.data));
-    ours.addEventListener("close", () => this.#calls.lose());
-    return new Response(null, { status: 101, webSocket: theirs });
+    const { host, calls, response } = openHost((text) => this.#receive(text));
+    this.#host = host;
+    this.#calls = calls;
+    return response;
   }
 
   /** Called by `Host`: the reply text of a binding call, which only a live context can make. */

@@ -58,7 +58,7 @@ export const UNAVAILABLE = '["error","backend_unavailable","The host cannot be r
  * Calls of bindings on their way to the host and back, over the one socket of this process. At most `CALLS_AT_ONCE` are
  * before the host, further ones wait here: code that calls without end keeps nobody else's call waiting for long.
  */
-export class Calls {
+class Calls {
   #sent = 0;
   #waiting = new Map();
   #queue = [];
@@ -105,6 +105,16 @@ export class Calls {
     resolve?.(text);
     this.#flush();
   }
+}
+
+/** The kernel's end of the one socket to the host, as `{host, calls, response}`; `receive` gets the text of each frame. */
+export function openHost(receive) {
+  const [theirs, host] = Object.values(new WebSocketPair());
+  host.accept();
+  const calls = new Calls((text) => host.send(text));
+  host.addEventListener("message", (event) => receive(event.data));
+  host.addEventListener("close", () => calls.lose());
+  return { host, calls, response: new Response(null, { status: 101, webSocket: theirs }) };
 }
 
 function tableSource(index) {
