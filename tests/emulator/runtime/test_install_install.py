@@ -117,7 +117,7 @@ def test_the_carried_npm_is_found_in_its_package(tmp_path: Path, monkeypatch: py
     program = write_program(package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js", b"")
     (package / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    assert npm_of_wheel() == (str(node), str(program))
+    assert npm_of_wheel() == (str(node), "--use-system-ca", str(program))
 
 
 def test_obtaining_installs_only_what_is_missing(npm: Npm, tmp_path: Path) -> None:
@@ -138,3 +138,9 @@ def test_the_real_npm_fetches_a_workerd_that_runs(tmp_path: Path, monkeypatch: p
     runtime = install_runtime({**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
     assert runtime.version == read_pins().workerd_date
     assert runtime.parser.stat().st_size > 100_000
+
+
+def test_an_untrusted_registry_is_answered_with_what_to_set() -> None:
+    told = npm_command.reason_in("npm error code SELF_SIGNED_CERT_IN_CHAIN\nnpm error A complete log of this run\n")
+    assert told.startswith("code SELF_SIGNED_CERT_IN_CHAIN; ") and "NODE_EXTRA_CA_CERTS" in told
+    assert "NODE_EXTRA_CA_CERTS" not in npm_command.reason_in("npm error code ENOTFOUND\n")
