@@ -13,7 +13,8 @@ from tests.emulator.runstore.model import Event, Unexplained, explain, reopening
 from tests.structure.sources import ROOT
 
 PROCESSES = 2
-LEAST_DONE = 15
+LEAST_DONE = 3
+"""Of each kind of answer: fewer, and the history shows nothing. How often a rival comes between is up to the machine."""
 
 
 def hammer(tmp_path: Path, operations: int, seed: int) -> list[Event]:
