@@ -14,9 +14,9 @@ MANIFESTS := pyproject.toml emulator/__init__.py
 demo: $(VENV)/ready
 	@$(RUN) -m emulator.demo $(if $(FIXTURE),--fixture "$(FIXTURE)") $(if $(KILL_AT),--kill-at "$(KILL_AT)")
 
-## Every test but the long ones.
+## Every test but the long ones, a process for each core. PYTEST_OPTIONS=-n0 for one process.
 test: $(VENV)/ready-dev
-	@$(RUN) -m pytest -m "not long and not bench" $(PYTEST_OPTIONS)
+	@$(RUN) -m pytest -n auto --dist loadfile -m "not long and not bench" $(PYTEST_OPTIONS)
 
 ## The long tests: kill points, soaks, installs.
 test-long: $(VENV)/ready-dev

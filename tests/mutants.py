@@ -13,8 +13,10 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("host", "emulator", "tests", "docs", "fixtures", "pyproject.toml", "package.json", "package-lock.json")
@@ -120,6 +122,28 @@ def judge_mutant(mutant: Mutant) -> Outcome:
     return Outcome(failed > 0, "a test failed" if failed else f"its {passed} tests passed")
 
 
+class Judge:
+    """Judges mutants from several threads; the tests of each requirement run on the unbroken sources only once."""
+
+    def __init__(self) -> None:
+        self._guard = Lock()
+        self._locks: dict[str, Lock] = {}
+        self._faults: dict[str, str | None] = {}
+
+    def judge(self, mutant: Mutant) -> Outcome:
+        """Whether a test fails for the mutant, and for it alone."""
+        fault = self._fault_unbroken(mutant.id)
+        return Outcome(False, fault) if fault else judge_mutant(mutant)
+
+    def _fault_unbroken(self, requirement: str) -> str | None:
+        with self._guard:
+            lock = self._locks.setdefault(requirement, Lock())
+        with lock:
+            if requirement not in self._faults:
+                self._faults[requirement] = fault_unbroken(requirement)
+            return self._faults[requirement]
+
+
 def fault_unbroken(requirement: str) -> str | None:
     """What is wrong with a requirement's tests on the unbroken sources, or None when they run and pass."""
     result = run_marked_tests(requirement, ROOT)
@@ -134,13 +158,13 @@ def main(wanted: Sequence[str]) -> int:
     if not chosen:
         print(f"no mutant matches {' '.join(wanted)}" if wanted else "there are no mutants", file=sys.stderr)
         return 2
-    unbroken = {each: fault_unbroken(each) for each in {mutant.id for mutant in chosen}}
     survived = 0
-    for mutant in chosen:
-        fault = unbroken[mutant.id]
-        outcome = Outcome(False, fault) if fault else judge_mutant(mutant)
-        survived += not outcome.killed
-        print(f"{'killed  ' if outcome.killed else 'SURVIVED'} {mutant.id}  {mutant.file}: {outcome.why}", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as judges:
+        for mutant, outcome in zip(chosen, judges.map(Judge().judge, chosen), strict=True):
+            survived += not outcome.killed
+            print(
+                f"{'killed  ' if outcome.killed else 'SURVIVED'} {mutant.id}  {mutant.file}: {outcome.why}", flush=True
+            )
     print(f"{len(chosen) - survived} of {len(chosen)} killed")
     return 1 if survived else 0
 
