@@ -4,7 +4,7 @@ Everything here runs inside one unit of work of the control database and has no 
 times are given, because a unit may run twice.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from host.engine.authority import changeable_target
@@ -13,6 +13,7 @@ from host.engine.requests import CreateResource, DeleteResource, Mutation, Updat
 from host.engine.vault import Vault
 from host.model.errors import CallerError, ErrorCode, HostApiError, private_inputs_unverifiable
 from host.model.faults import FaultPoints, register
+from host.model.json import JsonObject
 from host.model.operation_states import Action, Phase, Status, phase_for
 from host.model.private_keys import Comparison
 from host.model.records import Operation, Principal, Resource
@@ -30,6 +31,7 @@ class Request:
     """A mutation with all that its acceptance may need, made before the transaction.
 
     `hindrance` is why the running system forbids a deletion, or the error that kept anybody from telling.
+    `fresh_output` is what a new Resource of this Form has as its output from now on (WE-03).
     """
 
     principal: Principal
@@ -41,6 +43,7 @@ class Request:
     at_ms: int
     retain_until_ms: int
     hindrance: HostApiError | None = None
+    fresh_output: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ def _new_resource(request: Request, mutation: CreateResource) -> Resource:
         phase=Phase.PENDING,
         spec=mutation.spec,
         observed={},
-        output={},
+        output=request.fresh_output,
         facts={},
         last_operation=request.operation_id,
         unfinished=Action.CREATE,

@@ -17,7 +17,7 @@ from host.engine.executor import Executor
 from host.engine.keeping import Keeping
 from host.engine.limits import EVERYTHING, Capabilities, Limits
 from host.engine.replenishment import AFTER_REPLENISH, replenish
-from host.engine.requests import DeleteResource, Mutation, fingerprint
+from host.engine.requests import CreateResource, DeleteResource, Mutation, fingerprint
 from host.engine.settlement import settle_by_operator
 from host.engine.vault import Vault
 from host.engine.waiters import Waiters
@@ -32,6 +32,7 @@ from host.model.errors import (
 )
 from host.model.faults import FaultPoints
 from host.model.ids import Ids
+from host.model.json import JsonObject
 from host.model.operation_states import Effect, Status
 from host.model.private_inputs import PrivateInputs
 from host.model.private_keys import PrivateKeys
@@ -191,7 +192,9 @@ class Engine:
         """
         now = self._clock.now_ms()
         until = self.limits.retained_until(now)
-        return await self._database.write(lambda tx: settle_by_operator(tx, operation_id, effect, message, now, until))
+        return await self._database.write(
+            lambda tx: settle_by_operator(tx, operation_id, effect, message, self._forms, now, until)
+        )
 
     async def wait_for_settlement(self, operation: Operation) -> Operation:
         """The Operation as it stands when it has settled, or after `limits.settle_wait_s` of real time."""
@@ -235,16 +238,18 @@ class Engine:
 
     async def _accept(self, principal: Principal, key: str, mutation: Mutation) -> Operation:
         now = self._clock.now_ms()
+        fresh_uid = self._ids.fresh("r")
         request = Request(
             principal=principal,
             key=key,
             fingerprint=fingerprint(mutation),
             mutation=mutation,
             operation_id=self._ids.fresh("op"),
-            fresh_uid=self._ids.fresh("r"),
+            fresh_uid=fresh_uid,
             at_ms=now,
             retain_until_ms=self.limits.retained_until(now),
             hindrance=await self._hindrance(principal, mutation),
+            fresh_output=self._fresh_output(mutation, fresh_uid),
         )
         accepted: Accepted = await self._commit(lambda tx: self._acceptance.accept(tx, request))
         try:
@@ -254,6 +259,13 @@ class Engine:
             if not accepted.operation.status.is_terminal:
                 self._executor.schedule(accepted.operation.id)
         return accepted.operation
+
+    def _fresh_output(self, mutation: Mutation, fresh_uid: str) -> JsonObject:
+        """Made like the uid, before the transaction; it counts for nothing unless a create is accepted."""
+        if not isinstance(mutation, CreateResource):
+            return {}
+        form = self._forms.get(mutation.form_url)
+        return {} if form is None else form.assign(fresh_uid, mutation.name, self._backend)
 
     async def _replenish(self, principal: Principal, operation_id: str, inputs: PrivateInputs) -> Operation:
         now = self._clock.now_ms()

@@ -79,7 +79,13 @@ def settle_without_inputs(
 
 
 def settle_by_operator(
-    tx: Transaction, operation_id: str, effect: Effect, message: str, at_ms: int, retain_until_ms: int
+    tx: Transaction,
+    operation_id: str,
+    effect: Effect,
+    message: str,
+    forms: FormRegistry,
+    at_ms: int,
+    retain_until_ms: int,
 ) -> Operation | None:
     """End an Operation that only reconciles, as somebody found out by other means (HA-46).
 
@@ -92,8 +98,15 @@ def settle_by_operator(
     failed = fail(tx, operation, effect, Failure(FailureCode.SETTLED_BY_OPERATOR, message), at_ms)
     retain(tx, failed.id, retain_until_ms)
     forget_value(tx, failed.id)
-    store_failed(tx, failed.resource_uid, phase_for(failed.action, failed.status), None)
+    facts = _remaining(_resource(tx, operation), forms) if effect is Effect.PARTIAL else None
+    store_failed(tx, failed.resource_uid, phase_for(failed.action, failed.status), facts)
     return find_operation(tx, failed.id)
+
+
+def _remaining(resource: Resource, forms: FormRegistry) -> JsonObject | None:
+    """The facts of one whose Form has a single place: what is left of it keeps that place (WD-02, WE-08)."""
+    form = forms.get(resource.form_url)
+    return {**resource.facts, "partial": True} if form is not None and form.keeps_place else None
 
 
 def _resource(tx: Transaction, operation: Operation) -> Resource:

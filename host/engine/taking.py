@@ -96,6 +96,7 @@ def _task(
         action=operation.action,
         spec=spec,
         facts=resource.facts,
+        output=resource.output,
         related=related,
         inputs=inputs,
         reach=reach,

@@ -57,7 +57,7 @@ class Task(Generic[S]):
     """One Operation's work: all rows it needs, read in the transaction that took it up.
 
     `related` holds every Resource that the spec refers to, by uid. `inputs` are the request's private inputs, `None`
-    when it had none or they are not at hand. `reach` passes a fault point.
+    when it had none or they are not at hand. `output` is the Resource's as it stands. `reach` passes a fault point.
     """
 
     owner: str
@@ -66,6 +66,7 @@ class Task(Generic[S]):
     action: Action
     spec: S
     facts: JsonObject
+    output: JsonObject
     related: Mapping[str, Resource]
     inputs: PrivateInputs | None
     reach: Callable[[str], None]
@@ -85,6 +86,8 @@ class Form(ABC, Generic[S]):
 
     url: ClassVar[str]
     defines_private_inputs: ClassVar[bool] = False
+    keeps_place: ClassVar[bool] = False
+    """One per Worker, and facts are what takes the place: also those of a part that is left (WD-02, WE-08)."""
 
     @abstractmethod
     def parse(self, spec: JsonValue) -> S:
@@ -103,6 +106,10 @@ class Form(ABC, Generic[S]):
     def needs_private_inputs(self, spec: S) -> bool:
         """Whether this spec cannot be without private inputs."""
         return False
+
+    def assign(self, uid: str, name: str, backend: Backend) -> JsonObject:
+        """The `output` that a new Resource has from its acceptance on, given to it like its uid (WE-03)."""
+        return {}
 
     def check_create(self, view: StateView, spec: S) -> None:
         """Refuse before effects what the rows forbid; usable references are checked already. Raises `CallerError`."""
