@@ -188,6 +188,35 @@ class WorkflowPort(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class EndpointReport:
+    """What was found out about a hostname just now; `None` is unknown, `False` is proven (WE-06).
+
+    `is_tls_ready`: TLS under that name holds. `is_routed`: the name leads to its Worker. `is_served`: new requests
+    that come that way have Versions to go to.
+    """
+
+    is_tls_ready: bool | None = None
+    is_routed: bool | None = None
+    is_served: bool | None = None
+
+
+class EndpointPort(Protocol):
+    """Names of this host that lead to Workers over TLS (WE-03 to WE-14)."""
+
+    def hostname(self, endpoint_uid: str, name: str) -> str:
+        """The address of a new endpoint: unique to the uid, in the grammar of WE-04. Waits for nothing."""
+
+    async def attach(self, endpoint_uid: str, worker_uid: str, hostname: str) -> None:
+        """Route the name to the Worker, durably, in place of what the endpoint had; returns once it is in force."""
+
+    async def probe(self, worker_uid: str, hostname: str) -> EndpointReport:
+        """Look, without calling the application (WE-09). Never raises: what cannot be found out is unknown."""
+
+    async def detach(self, endpoint_uid: str) -> None:
+        """Remove the endpoint's route and nothing else; returns once nothing is routed by it (WE-14)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Backend:
     """Every port, wired once by the composition root."""
 
@@ -197,3 +226,4 @@ class Backend:
     versions: VersionPort
     deployments: DeploymentPort
     workflows: WorkflowPort
+    endpoints: EndpointPort

@@ -13,6 +13,9 @@ from host.model.operation_states import Action
 from host.model.records import Resource
 from host.ports import Weight
 
+ANSWERING = ("fetch",)
+"""The handlers of a Version that can answer HTTP."""
+
 
 class Fitness(StrEnum):
     """What is known of a Version against a requirement: unverified is never taken for unfit (DW-03)."""
@@ -34,10 +37,13 @@ def active_deployment(view: StateView, worker_uid: str) -> Resource | None:
 
 def rival_of(view: StateView, worker_uid: str, deployment_uid: str | None) -> Resource | None:
     """Another Deployment that selects for the Worker, or may once its Operation is decided (WD-02)."""
-    for deployment in _deployments(view, worker_uid):
-        if deployment.uid != deployment_uid and (deployment.unfinished is not None or deployment.facts):
-            return deployment
-    return None
+    standing = filter(is_standing, _deployments(view, worker_uid))
+    return next((deployment for deployment in standing if deployment.uid != deployment_uid), None)
+
+
+def is_standing(resource: Resource) -> bool:
+    """Whether it has, or may have, an effect: not so once its creation failed without any (WD-02, WE-08)."""
+    return resource.unfinished is not None or bool(resource.facts)
 
 
 def selected_versions(view: StateView, worker_uid: str) -> tuple[str, ...]:
@@ -61,12 +67,14 @@ def required_classes(view: StateView, worker_uid: str) -> tuple[str, ...]:
 
 
 def required_handlers(view: StateView, worker_uid: str) -> tuple[str, ...]:
-    """`fetch` while a live Version of any Worker has a service binding to the Worker (WD-05)."""
+    """`fetch` while the Worker has an endpoint, or a live Version of any Worker a service binding to it (WD-05)."""
+    if any(map(is_standing, view.referrers(worker_uid, urls.WORKER_ENDPOINT))):
+        return ANSWERING
     target: JsonValue = {"resourceUid": worker_uid}
     for version in view.referrers(worker_uid, urls.WORKER_VERSION):
         bindings = version.spec.get("serviceBindings")
         if isinstance(bindings, list) and any(isinstance(b, dict) and b.get("resource") == target for b in bindings):
-            return ("fetch",)
+            return ANSWERING
     return ()
 
 
@@ -78,6 +86,11 @@ def fitness(version: Resource | None, classes: Iterable[str] = (), handlers: Ite
         return Fitness.UNVERIFIED
     has_all = all(name in exported for name in classes) and all(name in declared for name in handlers)
     return Fitness.FIT if has_all else Fitness.UNFIT
+
+
+def http_fitness(view: StateView, version_uid: str) -> Fitness:
+    """Whether the Version can answer HTTP (WE-07)."""
+    return fitness(view.resource(version_uid), handlers=ANSWERING)
 
 
 def _deployments(view: StateView, worker_uid: str) -> Sequence[Resource]:

@@ -9,6 +9,7 @@ from host.forms.form import Form
 from host.forms.module_worker import ModuleWorker
 from host.forms.worker_bundle import WorkerBundle
 from host.forms.worker_deployment import WorkerDeployment
+from host.forms.worker_endpoint import WorkerEndpoint
 from host.forms.worker_version import WorkerVersion
 
 
@@ -20,7 +21,16 @@ class FormRegistry:
 
     @classmethod
     def built_in(cls) -> "FormRegistry":
-        return cls((ModuleWorker(), WorkerBundle(), WorkerVersion(), WorkerDeployment(), DurableWorkflow()))
+        return cls(
+            (
+                ModuleWorker(),
+                WorkerBundle(),
+                WorkerVersion(),
+                WorkerDeployment(),
+                DurableWorkflow(),
+                WorkerEndpoint(),
+            )
+        )
 
     def get(self, url: str) -> Form[Any] | None:
         return self._by_url.get(url)

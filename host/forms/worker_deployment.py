@@ -34,6 +34,7 @@ def _weight(value: JsonValue, where: str) -> Weight:
 
 class WorkerDeployment(Form[WorkerDeploymentSpec]):
     url = urls.WORKER_DEPLOYMENT
+    keeps_place = True
 
     def parse(self, spec: JsonValue) -> WorkerDeploymentSpec:
         members = closed_object(spec, "spec", required=("worker", "versions"))
@@ -95,11 +96,12 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         """Nothing attached blocks it (WD-07)."""
 
     def affected(self, view: StateView, resource: Resource) -> tuple[Resource, ...]:
-        """Its Worker and the Worker's Workflows: their readiness follows from the weights (MW-01, DW-02)."""
+        """Its Worker, with Workflows and endpoint: their readiness follows from the weights (MW-01, DW-02, WE-06)."""
         worker = view.resource(self.parse(resource.spec).worker_uid)
         if worker is None:
             return ()
-        return (worker, *view.referrers(worker.uid, urls.DURABLE_WORKFLOW))
+        forms = (urls.DURABLE_WORKFLOW, urls.WORKER_ENDPOINT)
+        return (worker, *(each for form in forms for each in view.referrers(worker.uid, form)))
 
     def _check(self, view: StateView, uid: str | None, spec: WorkerDeploymentSpec) -> None:
         if rival_of(view, spec.worker_uid, uid) is not None:

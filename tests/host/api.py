@@ -32,6 +32,7 @@ VERSIONS = {
     "WorkerVersion": "0.5.0",
     "WorkerDeployment": "0.4.0",
     "DurableWorkflow": "0.3.0",
+    "WorkerEndpoint": "0.3.0",
 }
 Json = dict[str, Any]
 KEYS = PrivateKeys(b"k" * KEY_BYTES)

@@ -11,6 +11,7 @@ from host.ports import (
     ArtifactSource,
     Backend,
     CodeReport,
+    EndpointReport,
     HeldArtifact,
     InstanceCounts,
     ModuleGraph,
@@ -32,6 +33,9 @@ class FakeBackend:
     versions: dict[str, VersionRecord] = field(default_factory=dict)
     deployments: dict[str, tuple[str, tuple[Weight, ...]]] = field(default_factory=dict)
     workflows: dict[str, tuple[str, str]] = field(default_factory=dict)
+    endpoints: dict[str, tuple[str, str]] = field(default_factory=dict)
+    tls_ready: bool | None = True
+    gateway_answers: bool = True
     executing: set[str] = field(default_factory=set)
     failures: defaultdict[str, list[Exception]] = field(default_factory=lambda: defaultdict(list))
     gates: dict[str, asyncio.Event] = field(default_factory=dict)
@@ -39,7 +43,15 @@ class FakeBackend:
     calls: list[tuple[str, str]] = field(default_factory=list)
 
     def ports(self) -> Backend:
-        return Backend(_Artifacts(self), _Code(self), _Workers(self), _Versions(self), _Deployments(self), _Flows(self))
+        return Backend(
+            _Artifacts(self),
+            _Code(self),
+            _Workers(self),
+            _Versions(self),
+            _Deployments(self),
+            _Flows(self),
+            _Endpoints(self),
+        )
 
     def store(self, data: bytes) -> str:
         """Put bytes where `hold` finds them; the digest."""
@@ -177,3 +189,28 @@ class _Flows:
     async def retire(self, workflow_uid: str) -> None:
         await self.fake.enter("workflows.retire", workflow_uid)
         self.fake.workflows.pop(workflow_uid, None)
+
+
+@dataclass
+class _Endpoints:
+    """`endpoints` are uids of Worker and hostnames, by uid; what is served follows from `deployments`."""
+
+    fake: FakeBackend
+
+    def hostname(self, endpoint_uid: str, name: str) -> str:
+        return f"{name.lower()}-{sha256_hex(endpoint_uid.encode())[:8]}.example.test"
+
+    async def attach(self, endpoint_uid: str, worker_uid: str, hostname: str) -> None:
+        await self.fake.enter("endpoints.attach", endpoint_uid)
+        self.fake.endpoints[endpoint_uid] = (worker_uid, hostname)
+
+    async def probe(self, worker_uid: str, hostname: str) -> EndpointReport:
+        self.fake.calls.append(("endpoints.probe", hostname))
+        if not self.fake.gateway_answers:
+            return EndpointReport()
+        is_routed = (worker_uid, hostname) in self.fake.endpoints.values()
+        return EndpointReport(self.fake.tls_ready, is_routed, is_routed and worker_uid in self.fake.deployments)
+
+    async def detach(self, endpoint_uid: str) -> None:
+        await self.fake.enter("endpoints.detach", endpoint_uid)
+        self.fake.endpoints.pop(endpoint_uid, None)

@@ -46,7 +46,7 @@ class DurableDict(dict[str, Any]):
 def durable_backend(directory: Path) -> FakeBackend:
     """A backend whose objects are files of the directory."""
     backend = FakeBackend()
-    for name in ("workers", "versions", "deployments", "workflows"):
+    for name in ("workers", "versions", "deployments", "workflows", "endpoints"):
         setattr(backend, name, DurableDict(directory / f"{name}.pickle"))
     for note in ("a", "b"):
         backend.store_bundle([], ["C"], note)
@@ -62,6 +62,9 @@ async def prepare(api: Api) -> dict[str, str]:
         found[f"bundle-{note}"] = await api.made("WorkerBundle", f"bundle-{note}", {"artifact": artifact})
         spec = {"worker": ref(worker), "bundle": ref(found[f"bundle-{note}"]), "handlers": []}
         found[f"version-{note}"] = await api.made("WorkerVersion", f"version-{note}", spec)
+    found["served"] = await api.worker("served")
+    served = deployment_spec(found["served"], (await api.version(found["served"], "answering"), 10000))
+    await api.made("WorkerDeployment", "serving", served)
     return found
 
 
@@ -85,6 +88,8 @@ def spec_of(api: Api, form: str, known: dict[str, str], is_update: bool = False)
             return {**worker, "bundle": ref(known["bundle-a"]), "handlers": [], "requiredSensitiveVars": ["TOKEN"]}
         case "WorkerDeployment":
             return deployment_spec(known["worker"], (known["version-b" if is_update else "version-a"], 10000))
+        case "WorkerEndpoint":
+            return {"worker": ref(known["served"])}
         case _:
             return {**worker, "className": "C"}
 
