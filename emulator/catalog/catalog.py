@@ -6,7 +6,7 @@ Every call can be repeated with the same result.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from emulator.catalog import rows, withdrawal_rows
+from emulator.catalog import endpoint_rows, rows, withdrawal_rows
 from emulator.catalog.secrets import VersionSecrets
 from emulator.catalog.withdrawal_rows import Withdrawal
 from emulator.d1 import Database, Statement
@@ -98,6 +98,18 @@ class Catalog:
                 Statement("DELETE FROM catalog_deployments WHERE deployment_uid = ?", (deployment_uid,)),
             ]
         )
+
+    async def put_endpoint(self, endpoint_uid: str, worker_uid: str, hostname: str) -> None:
+        """Let the name lead to the Worker, in place of an earlier copy of the same endpoint (WE-11)."""
+        await self._database.batch([endpoint_rows.put(endpoint_uid, worker_uid, hostname)])
+
+    async def remove_endpoint(self, endpoint_uid: str) -> None:
+        await self._database.batch([endpoint_rows.remove(endpoint_uid)])
+
+    async def endpoints(self) -> dict[str, tuple[str, ...]]:
+        """The assigned hostnames of Workers, by Worker's uid."""
+        [found] = await self._database.query([endpoint_rows.select()])
+        return endpoint_rows.hostnames_of(found.rows)
 
     async def routes(self) -> tuple[WorkerRoute, ...]:
         """Every Worker with an active Deployment, by name."""

@@ -44,3 +44,12 @@ CREATE TABLE catalog_withdrawals (
 CREATE INDEX catalog_withdrawals_due ON catalog_withdrawals (due_at_ms) WHERE ended_at IS NULL;
 """
 """Versions that left the weights, and until when what they still run may go on (WD-04)."""
+
+ENDPOINTS = """
+CREATE TABLE catalog_endpoints (
+    endpoint_uid TEXT PRIMARY KEY,
+    worker_uid TEXT NOT NULL,
+    hostname TEXT NOT NULL UNIQUE
+) STRICT, WITHOUT ROWID;
+"""
+"""Assigned addresses of Workers: the route of each endpoint (WE-13)."""

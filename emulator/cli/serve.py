@@ -23,6 +23,7 @@ def add_parser(subparsers: "SubParsers") -> None:
     parser.add_argument(
         "--ingress-port", type=_port, default=None, metavar="PORT", help="Workers, http (default 8787 when free)"
     )
+    parser.add_argument("--https-port", type=_port, default=0, metavar="PORT", help="Workers over TLS (default any)")
     parser.add_argument("--management-port", type=_port, default=0, metavar="PORT", help="(default any)")
     parser.add_argument("--ready-file", type=Path, metavar="PATH", help="written once everything answers")
     parser.add_argument("--default-worker", type=_name, metavar="NAME", help="the Worker that plain localhost reaches")
@@ -95,7 +96,9 @@ def _options(arguments: argparse.Namespace) -> "HostOptions":
 
     return HostOptions(
         state_dir=arguments.state_dir,
-        ports=ListenerPorts(arguments.api_port, arguments.ingress_port, arguments.management_port),
+        ports=ListenerPorts(
+            arguments.api_port, arguments.ingress_port, arguments.https_port, arguments.management_port
+        ),
         ready_file=arguments.ready_file,
         default_worker=arguments.default_worker,
         token_file=arguments.auth,

@@ -51,6 +51,14 @@ class Management:
     def terminate(self, workflow_uid: str, instance_id: str) -> None:
         self._call("POST", f"{_path_of(workflow_uid, instance_id)}/terminate")
 
+    def listeners(self) -> dict[str, Any]:
+        """The origins of this start."""
+        return self._call("GET", "/v1/listeners")
+
+    def arm_fault(self, name: str, action: str = "kill", nth: int = 1) -> None:
+        """Let the host die, or fail, when it reaches the point for the nth time."""
+        self._call("POST", "/v1/faults", json.dumps({"name": name, "action": action, "nth": nth}).encode())
+
     def withdrawals(self) -> list[dict[str, Any]]:
         """Versions that left the weights."""
         items: list[dict[str, Any]] = self._call("GET", "/v1/withdrawals")["items"]

@@ -9,11 +9,12 @@ from emulator.client.errors import ClientError
 
 @dataclass(frozen=True, slots=True)
 class ReadyFile:
-    """Where a running host answers; `api` and `management` and `ingress` are origins."""
+    """Where a running host answers: `api` to `management` are origins."""
 
     pid: int
     api: str
     ingress: str
+    ingress_tls: str
     management: str
     management_token_file: Path
     ca: Path
@@ -29,6 +30,7 @@ class ReadyFile:
                 pid=int(document["pid"]),
                 api=str(document["api"]),
                 ingress=str(document["ingress"]),
+                ingress_tls=str(document["ingressTls"]),
                 management=str(document["management"]),
                 management_token_file=Path(document["managementTokenFile"]),
                 ca=Path(document["ca"]),

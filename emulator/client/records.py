@@ -11,6 +11,7 @@ MODULE_WORKER = f"{FORMS_ORIGIN}/ModuleWorker/0.3.0/"
 WORKER_BUNDLE = f"{FORMS_ORIGIN}/WorkerBundle/0.2.0/"
 WORKER_VERSION = f"{FORMS_ORIGIN}/WorkerVersion/0.5.0/"
 WORKER_DEPLOYMENT = f"{FORMS_ORIGIN}/WorkerDeployment/0.4.0/"
+WORKER_ENDPOINT = f"{FORMS_ORIGIN}/WorkerEndpoint/0.3.0/"
 DURABLE_WORKFLOW = f"{FORMS_ORIGIN}/DurableWorkflow/0.3.0/"
 
 
@@ -37,7 +38,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """The fields of HA-30 that a client acts on; `spec` and `observed` as they came."""
+    """The fields of HA-30 that a client acts on; `spec`, `observed` and `output` as they came."""
 
     uid: str
     form: str
@@ -47,6 +48,7 @@ class Resource:
     phase: str
     spec: dict[str, Any]
     observed: dict[str, Any]
+    output: dict[str, Any]
 
 
 def read_operation(document: dict[str, Any]) -> Operation:
@@ -77,6 +79,7 @@ def read_resource(document: dict[str, Any]) -> Resource:
             phase=str(document["phase"]),
             spec=dict(document["spec"]),
             observed=dict(document["observed"]),
+            output=dict(document["output"]),
         )
     except (KeyError, ValueError, TypeError) as fault:
         raise UnexpectedAnswer(f"not a Resource this client understands: {fault!r}") from fault

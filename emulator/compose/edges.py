@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -39,7 +40,17 @@ class Origins:
 
     api: str
     ingress: str
+    ingress_tls: str
     management: str
+
+    def document(self) -> JsonObject:
+        """What management says of them."""
+        return {
+            "api": self.api,
+            "ingress": self.ingress,
+            "ingressTls": self.ingress_tls,
+            "management": self.management,
+        }
 
     @classmethod
     def of(cls, listeners: Listeners) -> "Origins":
@@ -49,6 +60,7 @@ class Origins:
         return cls(
             api=f"https://localhost:{port(listeners.api)}",
             ingress=f"http://localhost:{port(listeners.ingress)}",
+            ingress_tls=f"https://localhost:{port(listeners.secure)}",
             management=f"http://{LOOPBACK}:{port(listeners.management)}",
         )
 
@@ -61,9 +73,10 @@ async def serve_edges(
     token_file: Path,
     stack: AsyncExitStack,
 ) -> Origins:
-    """Serve both and return once all three listeners answer; `stack` drains them."""
+    """Serve both and return once all four listeners answer; `stack` drains them."""
     origins = Origins.of(listeners)
-    ingress = address_of(listeners.ingress)
+    plain, secure = address_of(listeners.ingress), address_of(listeners.secure)
+    trust = ssl.create_default_context(cafile=identity.ca)
     token = new_token()
 
     def document() -> JsonObject:
@@ -71,7 +84,7 @@ async def serve_edges(
 
     write_private(token_file, f"{token}\n".encode())
     management = Server(
-        create_app(_management_parts(host, document), _own_hosts(listeners), token),
+        create_app(_management_parts(host, document, origins), _own_hosts(listeners), token),
         listeners.management,
         _refused_management,
         _MANAGEMENT_LIMITS,
@@ -82,7 +95,10 @@ async def serve_edges(
     api = Server(api_app, listeners.api, _refused_api, FrontLimits(), identity)
     stack.push_async_callback(api.stop)
     await asyncio.gather(
-        api.answers(_DISCOVERY), management.answers("/v1/clock"), probe_http(ingress, "/", None, "ready.invalid")
+        api.answers(_DISCOVERY),
+        management.answers("/v1/clock"),
+        probe_http(plain, "/", None, "ready.invalid"),
+        probe_http(secure, "/", trust, "ready.invalid"),
     )
     stack.push_async_callback(_drain, host, management, api)
     return origins
@@ -118,7 +134,7 @@ def _own_hosts(listeners: Listeners) -> tuple[str, ...]:
     return (f"{LOOPBACK}:{port}", f"localhost:{port}")
 
 
-def _management_parts(host: Host, document: Callable[[], JsonObject]) -> ManagementParts:
+def _management_parts(host: Host, document: Callable[[], JsonObject], origins: Origins) -> ManagementParts:
     return ManagementParts(
         artifacts=host.artifacts,
         clock=ClockControl(
@@ -135,4 +151,5 @@ def _management_parts(host: Host, document: Callable[[], JsonObject]) -> Managem
         openapi=document,
         operations=host.engine,
         words=host.workerd.words,
+        listeners=origins.document(),
     )

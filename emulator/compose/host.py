@@ -12,6 +12,7 @@ from emulator.bindings.workflow import WorkflowCalls
 from emulator.catalog import Catalog
 from emulator.compose.backends import CatalogDeployments, CatalogVersions, CatalogWorkers
 from emulator.compose.code import CompilerOnDemand
+from emulator.compose.endpoints import CatalogEndpoints, SecureIngress
 from emulator.compose.host_key import load_keys
 from emulator.compose.options import HostOptions
 from emulator.compose.routing import Routing
@@ -41,6 +42,7 @@ class Surroundings:
     clock: ControlledClock
     real_time: RealTime
     workerd: WorkerdSide
+    secure: SecureIngress
     parser: Path
 
 
@@ -81,6 +83,7 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
         versions=CatalogVersions(catalog, routing, workflows),
         deployments=CatalogDeployments(catalog, routing, workflows, withdrawals, around.clock),
         workflows=workflows.gates,
+        endpoints=CatalogEndpoints(catalog, routing, around.secure),
     )
     engine = await HostEngine.open(
         control_database, around.clock, around.real_time, RandomIds(), backend, faults, Limits(), keys

@@ -12,10 +12,11 @@ _BACKLOG = 512
 
 @dataclass(frozen=True, slots=True)
 class ListenerPorts:
-    """Ports asked for: 0 is any; `ingress` None is 8787 when free and any otherwise."""
+    """Ports asked for: 0 is any; `ingress` None is 8787 when free and any otherwise, `secure` is over TLS."""
 
     api: int = 0
     ingress: int | None = None
+    secure: int = 0
     management: int = 0
 
 
@@ -25,10 +26,15 @@ class Listeners:
 
     api: socket.socket
     ingress: socket.socket
+    secure: socket.socket
     management: socket.socket
 
+    @property
+    def all(self) -> tuple[socket.socket, ...]:
+        return (self.api, self.ingress, self.secure, self.management)
+
     def close(self) -> None:
-        for listener in (self.api, self.ingress, self.management):
+        for listener in self.all:
             listener.close()
 
 
@@ -44,6 +50,7 @@ def bind_all(ports: ListenerPorts) -> Listeners:
     try:
         bound.append(_listen(ports.api, "--api-port"))
         bound.append(_listen_ingress(ports.ingress))
+        bound.append(_listen(ports.secure, "--https-port"))
         bound.append(_listen(ports.management, "--management-port"))
     except SurroundingsWrong:
         for listener in bound:

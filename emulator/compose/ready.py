@@ -13,11 +13,12 @@ _LARGEST = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ReadyReport:
-    """Where everything is; `api`, `ingress` and `management` are origins, `storage` names kind and place."""
+    """Where everything is: `api` to `management` are origins, `storage` names kind and place."""
 
     pid: int
     api: str
     ingress: str
+    ingress_tls: str
     management: str
     management_token_file: Path
     ca: Path
@@ -30,6 +31,7 @@ class ReadyReport:
             "pid": self.pid,
             "api": self.api,
             "ingress": self.ingress,
+            "ingressTls": self.ingress_tls,
             "management": self.management,
             "managementTokenFile": str(self.management_token_file),
             "ca": str(self.ca),
@@ -44,6 +46,7 @@ class ReadyReport:
         rows = {
             "Host API": self.api,
             "Workers": self.ingress,
+            "Workers, TLS": self.ingress_tls,
             "management": f"{self.management} (token in {self.management_token_file})",
             "CA": str(self.ca),
             "storage": self.storage,

@@ -5,7 +5,7 @@ import asyncio
 from emulator.catalog import Catalog
 from emulator.contexts import StopEvidence
 from emulator.runtime.gateway import Gateway
-from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
+from emulator.runtime.routes import FoundRoute, GatewayRoute, RoutedVersion, RouteTable
 from host.ports import VersionRecord, Weight
 
 
@@ -27,6 +27,10 @@ class Routing:
         """Whether a request still runs on the Version (WV-09)."""
         return await self._gateway.is_executing(version_uid)
 
+    async def look_up(self, hostname: str) -> FoundRoute | None:
+        """Where the gateway leads the name now; none when it is nobody's. Raises `BackendUnavailable`."""
+        return await self._gateway.look_up(hostname)
+
     async def retire(self, version_uid: str) -> None:
         """Stop requests that still run on a Version which is in no table any more (WD-07)."""
         await self._gateway.retire(version_uid)
@@ -45,8 +49,9 @@ class Routing:
         """What the rows say now."""
         active = {route.worker_uid: route.weights for route in await self._catalog.routes()}
         names = await self._catalog.names()
+        endpoints = await self._catalog.endpoints()
         routes = [
-            GatewayRoute(uid, name, await self._versions(active[uid]) if uid in active else ())
+            GatewayRoute(uid, name, await self._versions(active.get(uid, ())), endpoints.get(uid, ()))
             for uid, name in names.items()
         ]
         return RouteTable(tuple(routes), self._default_worker)

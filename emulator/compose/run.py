@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from emulator.compose.authority import server_identity
 from emulator.compose.clock_file import load_clock
 from emulator.compose.errors import FoundationUnusable
-from emulator.compose.listeners import Listeners, bind_all
+from emulator.compose.listeners import Listeners, address_of, bind_all
 from emulator.compose.options import HostOptions
 from emulator.compose.ready import ReadyReport, check_place, remove_ready_file, write_ready_file
 from emulator.compose.state import StateDirectory
@@ -68,15 +68,17 @@ async def _start_on(
     options: HostOptions, runtime: Runtime, listeners: Listeners, state: StateDirectory, stack: AsyncExitStack
 ) -> ReadyReport:
     clock, real_time = load_clock(state.clock_file), RealTime()
-    workerd = await spawn_workerd_side(options, runtime, state, listeners, clock, real_time, stack)
+    identity = server_identity(state.tls)
+    workerd = await spawn_workerd_side(options, runtime, state, listeners, identity, clock, real_time, stack)
     # workerd starts on another processor while this one reads the rest of the program
     from emulator.compose.edges import serve_edges
+    from emulator.compose.endpoints import SecureIngress
     from emulator.compose.host import Surroundings, start_host
     from emulator.compose.token_file import authenticator_of
 
     authenticator = authenticator_of(options.token_file)
-    identity = server_identity(state.tls)
-    around = Surroundings(options, state, clock, real_time, workerd, runtime.parser)
+    ingress = SecureIngress(address_of(listeners.secure), identity.ca)
+    around = Surroundings(options, state, clock, real_time, workerd, ingress, runtime.parser)
     host = await start_host(around, stack)
     origins = await serve_edges(host, listeners, identity, authenticator, state.management_token, stack)
     return _report(origins, state, identity.ca)
@@ -108,6 +110,7 @@ def _report(origins: "Origins", state: StateDirectory, ca: Path) -> ReadyReport:
         pid=os.getpid(),
         api=origins.api,
         ingress=origins.ingress,
+        ingress_tls=origins.ingress_tls,
         management=origins.management,
         management_token_file=state.management_token,
         ca=ca,

@@ -6,14 +6,16 @@ Its processes are spawned before the rest of the program is even imported, so th
 import asyncio
 from contextlib import AsyncExitStack
 
+from emulator.compose.authority import ServerIdentity
 from emulator.compose.calls import CallDesk
 from emulator.compose.errors import FoundationUnusable
 from emulator.compose.listeners import Listeners
 from emulator.compose.options import HostOptions
 from emulator.compose.state import StateDirectory
 from emulator.runtime.app_log import AppLog
+from emulator.runtime.config import KeyPair
 from emulator.runtime.gateway import Gateway
-from emulator.runtime.kernels import KernelSettings, OutboundPolicy
+from emulator.runtime.kernels import KernelSettings, OutboundPolicy, SecureListener
 from emulator.runtime.locate import Runtime, locate_runtime
 from emulator.runtime.output_log import OutputLog
 from emulator.runtime.platform import Reaper
@@ -71,6 +73,7 @@ async def spawn_workerd_side(
     runtime: Runtime,
     state: StateDirectory,
     listeners: Listeners,
+    identity: ServerIdentity,
     clock: ControlledClock,
     real_time: RealTime,
     stack: AsyncExitStack,
@@ -90,7 +93,8 @@ async def spawn_workerd_side(
     calls = CallDesk()
     pool = RunnerPool(launcher, kernel, _pool_settings(options), calls, clock, real_time)
     stack.push_async_callback(pool.close)
-    gateway = Gateway(launcher, kernel, listeners.ingress, calls, clock, real_time, services=services)
+    secure = SecureListener(listeners.secure, KeyPair(identity.certificate.read_text(), identity.key.read_text()))
+    gateway = Gateway(launcher, kernel, listeners.ingress, calls, clock, real_time, services=services, secure=secure)
     stack.push_async_callback(gateway.close)
     side = WorkerdSide(launcher, calls, pool, gateway, said, str(state.path / _WORDS))
     stack.push_async_callback(side.abandon)
@@ -100,8 +104,7 @@ async def spawn_workerd_side(
 
 def _outbound_policy(options: HostOptions, listeners: Listeners) -> OutboundPolicy:
     """The host's own listeners are reachable in no mode."""
-    own = (listeners.api, listeners.ingress, listeners.management)
-    ports = tuple(int(listener.getsockname()[1]) for listener in own)
+    ports = tuple(int(listener.getsockname()[1]) for listener in listeners.all)
     return OutboundPolicy(options.outbound.mode, options.outbound.allow, ports)
 
 

@@ -24,6 +24,7 @@ from emulator.management.routes import (
     ArtifactRoutes,
     DocumentRoutes,
     FaultRoutes,
+    ListenerRoutes,
     OperationRoutes,
     ProcessRoutes,
     WithdrawalRoutes,
@@ -46,6 +47,7 @@ class ManagementParts:
     openapi: Callable[[], JsonObject]
     operations: Settlements
     words: Words
+    listeners: JsonObject
 
 
 def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> Starlette:
@@ -67,6 +69,7 @@ def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> St
         Route("/v1/operations/{id}/settle", OperationRoutes(parts.operations).settle, methods=["POST"]),
         Route("/v1/openapi.json", DocumentRoutes(parts.openapi).show, methods=["GET"]),
         Route("/v1/logs", LogRoutes(parts.words).show, methods=["GET"]),
+        Route("/v1/listeners", ListenerRoutes(parts.listeners).show, methods=["GET"]),
         Route("/v1/processes", ProcessRoutes(parts.processes).show, methods=["GET"]),
     ]
     return Starlette(

@@ -110,6 +110,16 @@ class DocumentRoutes:
         return JSONResponse(self._document())
 
 
+class ListenerRoutes:
+    """`/v1/listeners`: the origins of this start, ports included; no Resource says them."""
+
+    def __init__(self, listeners: JsonObject) -> None:
+        self._listeners = listeners
+
+    async def show(self, request: Request) -> Response:
+        return JSONResponse(self._listeners)
+
+
 class ProcessRoutes:
     """`/v1/processes`."""
 

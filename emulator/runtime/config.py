@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from host.model.json import JsonValue
@@ -100,20 +100,39 @@ class External:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyPair:
+    """What a server proves itself with, as PEM text; the key is shown nowhere but in the file for the process."""
+
+    certificates: str
+    private_key: str = field(repr=False)
+
+    def render(self) -> str:
+        keypair = f"privateKey = {quote(self.private_key)}, certificateChain = {quote(self.certificates)}"
+        return f"(keypair = ({keypair}), minVersion = tls1Dot2)"
+
+
+@dataclass(frozen=True, slots=True)
 class Socket:
-    """A listening socket, given to the process as a descriptor under this name; `whole_urls` as a proxy gets them."""
+    """A listening socket, given to the process as a descriptor under this name; `whole_urls` as a proxy gets them.
+
+    With a `key_pair` the process itself speaks TLS on it.
+    """
 
     name: str
     service: str
     entrypoint: str | None = None
     whole_urls: bool = False
+    key_pair: KeyPair | None = None
 
     def render(self) -> str:
         target = f"name = {quote(self.service)}"
         if self.entrypoint is not None:
             target += f", entrypoint = {quote(self.entrypoint)}"
         style = "style = proxy" if self.whole_urls else ""
-        return f"(name = {quote(self.name)}, http = ({style}), service = ({target}))"
+        http = f"http = ({style})"
+        if self.key_pair is not None:
+            http = f"https = (options = ({style}), tlsOptions = {self.key_pair.render()})"
+        return f"(name = {quote(self.name)}, {http}, service = ({target}))"
 
 
 @dataclass(frozen=True, slots=True)

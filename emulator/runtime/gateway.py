@@ -13,22 +13,31 @@ from typing import Literal, assert_never
 from emulator.contexts import BindingCalls, StopEvidence
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
 from emulator.runtime.gateway_watchdog import CPU_LIMIT_S, GatewayWatchdog
-from emulator.runtime.kernels import PUBLIC_SOCKET, SERVICES_SOCKET, KernelSettings, gateway_config
+from emulator.runtime.kernels import (
+    PUBLIC_SOCKET,
+    SECURE_SOCKET,
+    SERVICES_SOCKET,
+    KernelSettings,
+    SecureListener,
+    gateway_config,
+)
 from emulator.runtime.process import Launcher, WorkerdFailed
-from emulator.runtime.routes import RouteTable
+from emulator.runtime.routes import FoundRoute, RouteTable
 from host.model.time import ClockMode, ControlledClock, RealTime, timestamp
 from host.ports import BackendUnavailable
 
 _LOG = logging.getLogger(__name__)
 PUBLISH_TIMEOUT_S = 20.0
 RETIRE_TIMEOUT_S = 1.0
+LOOK_UP_TIMEOUT_S = 5.0
 _DRAIN_POLL_S = 0.05
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 
 
 class Gateway:
-    """Serves `listener`, and `services` for the calls of execution contexts; both stay the caller's to close.
+    """Serves `listener`, `secure` over TLS, and `services` for the calls of execution contexts; all stay the caller's
+    to close.
 
     Use on one event loop, in the main thread.
     """
@@ -43,10 +52,13 @@ class Gateway:
         real_time: RealTime,
         cpu_limit_s: float = CPU_LIMIT_S,
         services: socket.socket | None = None,
+        secure: SecureListener | None = None,
     ) -> None:
         self._launcher = launcher
-        self._config = gateway_config(settings)
+        self._config = gateway_config(settings, None if secure is None else secure.key_pair)
         self._sockets = {PUBLIC_SOCKET: listener}
+        if secure is not None:
+            self._sockets[SECURE_SOCKET] = secure.listener
         if services is not None:
             self._sockets[SERVICES_SOCKET] = services
         self._calls = calls
@@ -88,14 +100,15 @@ class Gateway:
                 await self._real_time.sleep_s(_DRAIN_POLL_S)
 
     async def _refuse_connections(self, process: GatewayProcess) -> None:
-        """workerd stops to accept at SIGTERM but keeps the socket open; only then it may be shut for all of us."""
+        """workerd stops to accept at SIGTERM but keeps its sockets open; only then they may be shut for all of us."""
         process.refuse_connections()
         before = process.pongs
         while process.pongs == before and not process.exited.done():
             process.ping()
             await self._real_time.sleep_s(_DRAIN_POLL_S)
-        with contextlib.suppress(OSError):  # not everywhere: there they wait, and are cut at the end
-            self._sockets[PUBLIC_SOCKET].shutdown(socket.SHUT_RDWR)
+        for name in {PUBLIC_SOCKET, SECURE_SOCKET} & self._sockets.keys():
+            with contextlib.suppress(OSError):  # not everywhere: there they wait, and are cut at the end
+                self._sockets[name].shutdown(socket.SHUT_RDWR)
 
     async def close(self) -> None:
         """End the process; what it still served is cut."""
@@ -168,6 +181,16 @@ class Gateway:
             return False
         except TimeoutError:
             return True
+
+    async def look_up(self, hostname: str) -> FoundRoute | None:
+        """Where the serving process leads a name, none when it is nobody's. Raises `BackendUnavailable`."""
+        if self._process is None:
+            raise BackendUnavailable("the gateway is not running")
+        try:
+            async with asyncio.timeout(LOOK_UP_TIMEOUT_S):
+                return await self._process.look_up(hostname)
+        except (TimeoutError, GatewayEnded) as error:
+            raise BackendUnavailable("the gateway does not answer") from error
 
     def _take(self, table: RouteTable) -> None:
         """The table of this and every later process; a Version that left it may still run until it is retired."""

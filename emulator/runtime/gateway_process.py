@@ -12,6 +12,7 @@ from emulator.runtime.config import Config
 from emulator.runtime.context_texts import binding_call
 from emulator.runtime.kernels import CONTROL_SOCKET
 from emulator.runtime.process import Launcher, Workerd
+from emulator.runtime.routes import FoundRoute
 
 _LOG = logging.getLogger(__name__)
 _FAILED = '["error","backend_unavailable","The host could not answer."]'
@@ -69,6 +70,11 @@ class GatewayProcess:
     async def is_executing(self, version_uid: str) -> bool:
         """Whether a handler of the Version or a promise it gave to `waitUntil` is unsettled. Raises `GatewayEnded`."""
         return await self._ask("!running", version_uid) != "0"
+
+    async def look_up(self, hostname: str) -> FoundRoute | None:
+        """The Worker that the name leads to by the table in force. Raises `GatewayEnded`."""
+        worker_uid, _, state = (await self._ask("!route", hostname)).partition(" ")
+        return FoundRoute(worker_uid, state == "served") if worker_uid else None
 
     def ping(self) -> None:
         """Ask for a pong: `pongs` grows once the event loop turns."""

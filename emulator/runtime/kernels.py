@@ -1,17 +1,19 @@
 """The configurations of our kernels: which modules they are made of and what their `env` holds. Starts nothing."""
 
+import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from emulator.runtime.config import Binding, Config, Disk, External, Network, Socket, Worker
+from emulator.runtime.config import Binding, Config, Disk, External, KeyPair, Network, Socket, Worker
 from host.model.json import JsonObject
 
 SOURCES = Path(__file__).parent / "js"
 CONTROL_SOCKET = "control"
 PUBLIC_SOCKET = "public"
+SECURE_SOCKET = "secure"
 SERVICES_SOCKET = "services"
 BENCH_SOCKET = "bench"
 SHARED_MODULES = ("kernel_shared.js", "outbound.js", "addresses.js")
@@ -70,6 +72,14 @@ class KernelSettings:
     outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
     services: Path | None = None
     log_tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SecureListener:
+    """A listening socket on which a gateway speaks TLS, and what it proves itself with."""
+
+    listener: socket.socket
+    key_pair: KeyPair
 
 
 @cache
@@ -134,14 +144,16 @@ def runner_config(settings: KernelSettings, heap_mib: int) -> Config:
     )
 
 
-def gateway_config(settings: KernelSettings) -> Config:
-    """A gateway: app traffic on its socket `public`, the host on `control`, contexts on `services` if there is one."""
+def gateway_config(settings: KernelSettings, key_pair: KeyPair | None = None) -> Config:
+    """A gateway: app traffic on its socket `public` and, with a key pair, over TLS on `secure`; the host on `control`,
+    contexts on `services` if there is one."""
+    secure = () if key_pair is None else (Socket(SECURE_SOCKET, "kernel", key_pair=key_pair),)
     inner = () if settings.services is None else (Socket(SERVICES_SOCKET, "kernel", "Services", whole_urls=True),)
     return kernel_config(
         "kernel_gateway.js",
         settings,
         ("http",),
-        sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control"), *inner),
+        sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control"), *inner, *secure),
         own_modules=("routes.js", "gateway_version.js", "services.js"),
         own_durable_classes=("V",),
     )

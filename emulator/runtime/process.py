@@ -116,7 +116,9 @@ class Launcher:
         known = self._configs.get(id(config))
         if known is None:
             path = self._directory / f"{next(self._names)}.capnp"
-            path.write_text(config.render(), "utf-8")
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)  # it may hold a key
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(config.render())
             known = self._configs[id(config)] = (config, path)
         return known[1]
 

@@ -18,11 +18,15 @@ class RoutedVersion:
 
 @dataclass(frozen=True, slots=True)
 class GatewayRoute:
-    """A Worker that has a name on this host; without Versions it has no active Deployment and answers 503."""
+    """A Worker that has a name on this host; without Versions it has no active Deployment and answers 503.
+
+    `endpoints` are hostnames beyond its own.
+    """
 
     worker_uid: str
     name: str
     versions: tuple[RoutedVersion, ...] = ()
+    endpoints: tuple[str, ...] = ()
 
     @property
     def hostname(self) -> str:
@@ -32,9 +36,17 @@ class GatewayRoute:
         return {
             "workerUid": self.worker_uid,
             "name": self.name,
-            "hostnames": [self.hostname],
+            "hostnames": [self.hostname, *self.endpoints],
             "versions": [_version_json(routed) for routed in self.versions],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRoute:
+    """Where the serving gateway leads a hostname to; `is_served` when there are Versions to choose from."""
+
+    worker_uid: str
+    is_served: bool
 
 
 @dataclass(frozen=True, slots=True)

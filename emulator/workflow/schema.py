@@ -97,4 +97,5 @@ MIGRATIONS = (
     runs.SCHEMA + catalog.SCHEMA + SCHEMA,
     catalog.SECRETS,
     ATTEMPTS + RETENTION + catalog.WITHDRAWALS,
+    catalog.ENDPOINTS,
 )

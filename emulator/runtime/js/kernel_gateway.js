@@ -2,8 +2,8 @@
 // without a word to the host. The host speaks over the control socket alone.
 //
 // host -> kernel: "!table <n> <json>", "!clock <n> system|frozen/<ms>|ahead/<ms>", "!retire <n> <versionUid>",
-//                 "!running <n> <versionUid>", "!reply <n> <text>", "!ping <n>"
-// kernel -> host: "!done <n>" (after "!running" with a number), "!call <n> <json>", "!pong <n>",
+//                 "!running <n> <versionUid>", "!route <n> <hostname>", "!reply <n> <text>", "!ping <n>"
+// kernel -> host: "!done <n>" (after "!running" with a number, after "!route" with "<workerUid> served|idle" or nothing), "!call <n> <json>", "!pong <n>",
 //                 "!loading <versionUid>", "!loaded <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { V, common, versionObject } from "gateway_version.js";
@@ -51,6 +51,8 @@ export class K extends DurableObject {
         return this.#retire(number, rest);
       case "!running":
         return this.#count(number, rest);
+      case "!route":
+        return this.#host.send("!done " + number + " " + whereTo(rest));
       case "!reply":
         return this.#calls.reply(number + " " + rest);
       case "!ping":
@@ -83,6 +85,12 @@ export class K extends DurableObject {
     const running = await versionObject(this.env, versionUid).running();
     this.#host.send("!done " + number + " " + running);
   }
+}
+
+/** Whom a name leads to, and whether there is a Version to serve it. */
+function whereTo(hostname) {
+  const route = common.routes?.named(hostname);
+  return route === undefined ? "" : route.workerUid + (route.isServed ? " served" : " idle");
 }
 
 /** The host's own socket. */

@@ -6,10 +6,15 @@ class Route {
   #versions;
   #total;
 
-  constructor({ name, versions }) {
+  constructor({ workerUid, name, versions }) {
+    this.workerUid = workerUid;
     this.name = name;
     this.#versions = versions;
     this.#total = versions.reduce((sum, { weight }) => sum + weight, 0);
+  }
+
+  get isServed() {
+    return this.#total > 0;
   }
 
   /** The Version for `chance` in [0, 1), undefined without a deployment. */
@@ -40,6 +45,11 @@ export class Routes {
 
   at(hostname) {
     return this.#byHostname.get(hostname) ?? (isNobodysName(hostname) ? this.#fallback : undefined);
+  }
+
+  /** The Worker whose name this is, without the fallback. */
+  named(hostname) {
+    return this.#byHostname.get(hostname);
   }
 
   /** The Worker of this uid. */

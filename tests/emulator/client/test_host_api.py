@@ -39,6 +39,7 @@ RESOURCE: dict[str, Any] = {
     "phase": "idle",
     "spec": {},
     "observed": {},
+    "output": {},
 }
 Handler = Callable[[httpx.Request], httpx.Response]
 

@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -18,6 +19,7 @@ from emulator.client import (
     HostApi,
     Management,
     Patience,
+    Resource,
 )
 from emulator.demo.deploy import upload_bundle
 from emulator.demo.fixture import FixtureVersion, ModuleSource
@@ -54,6 +56,31 @@ class TestHost:
         """Pids of gateway and runners."""
         return [item["pid"] for item in self.management.processes() if item["role"] != "host"]
 
+    def at(self, origin: str) -> Connection:
+        """A connection to the TLS ingress for an address that has no port; its owner closes it."""
+        port = urlsplit(self.ready.ingress_tls).port
+        return Connection(origin, ca=self.ready.ca, connect_to=f"127.0.0.1:{port}")
+
+    def serve(self, name: str, source: str, handlers: Sequence[str] = ("fetch",)) -> tuple[Resource, Resource]:
+        """A Worker of one module and the Deployment that gives it all work."""
+        api = self.api()
+        worker = api.create(MODULE_WORKER, "test", name, {})
+        spec = all_to(worker, self.version(worker, f"{name}-v1", source, handlers))
+        return worker, api.create(WORKER_DEPLOYMENT, "test", f"{name}-live", spec)
+
+    def version(self, worker: Resource, name: str, source: str, handlers: Sequence[str] = ("fetch",)) -> Resource:
+        """A Version of one module."""
+        api = self.api()
+        files = FixtureVersion(name, "main.js", 10000, (ModuleSource("main.js", JS, source.encode()),))
+        artifact = upload_bundle(files, self.management)
+        bundle = api.create(WORKER_BUNDLE, "test", f"{name}-bundle", {"artifact": artifact})
+        spec = {
+            "worker": {"resourceUid": worker.uid},
+            "bundle": {"resourceUid": bundle.uid},
+            "handlers": list(handlers),
+        }
+        return api.create(WORKER_VERSION, "test", name, spec)
+
     def deploy(self, name: str, source: str, class_name: str, variables: Mapping[str, object] | None = None) -> str:
         """A Worker of one module with the Workflow `class_name` bound as `env.WF`; returns the Workflow's uid."""
         api = self.api()
@@ -88,6 +115,12 @@ class TestHost:
             connection.close()
         if self.process.is_alive:
             self.process.kill()
+
+
+def all_to(worker: Resource, version: Resource) -> dict[str, object]:
+    """The spec of a Deployment with one Version."""
+    weights = [{"workerVersion": {"resourceUid": version.uid}, "weight": 10000}]
+    return {"worker": {"resourceUid": worker.uid}, "versions": weights}
 
 
 @contextmanager

@@ -36,6 +36,7 @@ def test_the_ready_file_says_where_everything_is(host: TestHost) -> None:
         "pid",
         "api",
         "ingress",
+        "ingressTls",
         "management",
         "managementTokenFile",
         "ca",
@@ -45,7 +46,7 @@ def test_the_ready_file_says_where_everything_is(host: TestHost) -> None:
     assert stat.S_IMODE(Path(document["managementTokenFile"]).stat().st_mode) == 0o600
     assert stat.S_IMODE(Path(document["stateDir"]).stat().st_mode) == 0o700
     assert document["storage"].startswith("SQLite files in ")
-    for origin in (document["api"], document["ingress"], document["management"]):
+    for origin in (document["api"], document["ingress"], document["ingressTls"], document["management"]):
         assert origin in host.log.read_text()
 
 
@@ -83,7 +84,7 @@ def test_only_http_1_1_is_offered(host: TestHost) -> None:
 
 
 def test_the_listeners_are_on_loopback_only(host: TestHost) -> None:
-    for origin in (host.ready.api, host.ready.ingress, host.ready.management):
+    for origin in (host.ready.api, host.ready.ingress, host.ready.ingress_tls, host.ready.management):
         port = urlsplit(origin).port
         assert _listening_addresses(port) in ({"127.0.0.1"}, set())
 

@@ -11,7 +11,7 @@ from emulator.compose.errors import SurroundingsWrong
 from emulator.compose.ready import ReadyReport, check_place, remove_ready_file, write_ready_file
 
 HERE = Path("/x")
-REPORT = ReadyReport(os.getpid(), "https://a", "http://b", "http://c", HERE, HERE, HERE, "SQLite")
+REPORT = ReadyReport(os.getpid(), "https://a", "http://b", "https://b", "http://c", HERE, HERE, HERE, "SQLite")
 
 
 @pytest.mark.parametrize("content", ["", "notes", "[]", "{}", '{"pid": 7}', '{"pid": '])

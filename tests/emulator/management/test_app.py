@@ -106,6 +106,7 @@ async def client(tmp_path: Path, faults: FaultPoints, calls: Calls) -> AsyncIter
         openapi=lambda: {"openapi": "3.1.0"},
         operations=Settlements(),
         words=AppLog(lambda: START_MS),
+        listeners={"ingressTls": "https://localhost:1"},
     )
     transport = httpx.ASGITransport(create_app(parts, hosts=[HOST], token=TOKEN))
     headers = {"Authorization": f"Bearer {TOKEN}"}

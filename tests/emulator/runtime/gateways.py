@@ -11,7 +11,7 @@ from emulator.contexts import BindingCall
 from emulator.runtime.compiled_code import CodeWriter, CompiledModule, ModuleKind
 from emulator.runtime.gateway import Gateway
 from emulator.runtime.gateway_watchdog import CPU_LIMIT_S
-from emulator.runtime.kernels import KernelSettings, OutboundMode, OutboundPolicy
+from emulator.runtime.kernels import KernelSettings, OutboundMode, OutboundPolicy, SecureListener
 from emulator.runtime.process import Launcher
 from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
 from host.model.json import JsonValue
@@ -45,8 +45,14 @@ class Ingress:
     """One gateway and its Workers; a Worker's uid is its name."""
 
     def __init__(
-        self, launcher: Launcher, bundler: Bundler, cpu_limit_s: float = CPU_LIMIT_S, log_tag: str = ""
+        self,
+        launcher: Launcher,
+        bundler: Bundler,
+        cpu_limit_s: float = CPU_LIMIT_S,
+        log_tag: str = "",
+        secure: SecureListener | None = None,
     ) -> None:
+        self.secure = secure
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port: int = self.listener.getsockname()[1]
         self.calls = ScriptedCalls()
@@ -63,6 +69,7 @@ class Ingress:
             RealTime(),
             cpu_limit_s,
             self.services,
+            secure,
         )
         self.client = httpx.AsyncClient(
             base_url=f"http://127.0.0.1:{self.port}", timeout=DEADLINE_S, limits=httpx.Limits(max_connections=8)
