@@ -46,7 +46,7 @@ class ReadyReport:
         rows = {
             "Host API": self.api,
             "Workers": self.ingress,
-            "Workers, TLS": self.ingress_tls,
+            "TLS": self.ingress_tls,
             "management": f"{self.management} (token in {self.management_token_file})",
             "CA": str(self.ca),
             "storage": self.storage,
