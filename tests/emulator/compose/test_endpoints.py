@@ -109,6 +109,18 @@ def test_the_port_stands_in_the_ready_file_and_in_management(host: TestHost) -> 
     assert set(listeners) == {"api", "ingress", "ingressTls", "management"}
 
 
+@pytest.mark.req("MW-16")
+def test_app_code_reaches_the_tls_ingress_as_little_as_any_listener_of_the_host(host: TestHost) -> None:
+    fetching = """export default { async fetch(request) {
+      const port = new URL(request.url).pathname.slice(1);
+      return new Response(await fetch(`https://127.0.0.1:${port}/`).then(() => "reached", (error) => error.message));
+    } };"""
+    host.serve("shop", fetching)
+    port = urlsplit(host.ready.ingress_tls).port
+    assert "own listeners are never reachable" in host.ask(f"/{port}").text
+    assert "own listeners" not in host.ask("/1").text
+
+
 @pytest.mark.req("WE-05", "WE-13", "WE-10")
 def test_a_killed_host_serves_the_same_uid_at_the_same_address_on_another_port(tmp_path: Path) -> None:
     """subtle-points, Host API 5"""

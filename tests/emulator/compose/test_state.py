@@ -57,6 +57,8 @@ def test_an_occupied_port_is_named_and_nothing_stays_bound() -> None:
         other.close()
         with pytest.raises(SurroundingsWrong, match=rf"127\.0\.0\.1:{occupied} \(--management-port\)"):
             bind_all(ListenerPorts(api=free, ingress=0, management=occupied))
+        with pytest.raises(SurroundingsWrong, match=rf"127\.0\.0\.1:{occupied} \(--https-port\)"):
+            bind_all(ListenerPorts(api=free, ingress=0, secure=occupied))
         socket.create_server(("127.0.0.1", free)).close()
 
 

@@ -1,11 +1,14 @@
 """A gateway that also speaks TLS: one table for both ways in, names that lead to a Worker, a key that nobody reads."""
 
+import asyncio
 import os
 import signal
 import socket
 import ssl
 import stat
+import sys
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -101,10 +104,32 @@ async def test_a_successor_takes_both_sockets_and_what_waits_in_them(
     killed = ingress.gateway.pid
     assert killed is not None
     os.kill(killed, signal.SIGKILL)
-    await serve(ingress, ADDRESS)
+    waited = await asyncio.to_thread(ask, ingress, identity, ADDRESS)
+    assert waited.text == f"https://{ADDRESS}/a?b"
     assert ingress.gateway.pid != killed
-    assert ask(ingress, identity, ADDRESS).text == f"https://{ADDRESS}/a?b"
     assert await ingress.text("/", headers={"Host": ADDRESS}) == f"http://{ADDRESS}/"
+
+
+async def test_clients_that_never_finish_a_handshake_hold_nobody_up(ingress: Ingress, identity: ServerIdentity) -> None:
+    await serve(ingress, ADDRESS)
+    assert ingress.secure is not None
+    address = ingress.secure.listener.getsockname()
+    with ExitStack() as stack:
+        for said in (b"", b"\x16\x03\x01\x02\x00\x01"):
+            for _ in range(100):
+                stack.enter_context(socket.create_connection(address)).sendall(said)
+        assert ask(ingress, identity, ADDRESS).status_code == 200
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a connection waits and is cut at the end")
+async def test_a_drain_shuts_both_ways_in(ingress: Ingress, identity: ServerIdentity) -> None:
+    await serve(ingress, ADDRESS)
+    assert ask(ingress, identity, ADDRESS).status_code == 200
+    await ingress.gateway.drain()
+    with pytest.raises(httpx.ConnectError):
+        ask(ingress, identity, ADDRESS)
+    with pytest.raises(httpx.ConnectError):
+        await ingress.client.get("/", headers={"Host": ADDRESS})
 
 
 async def test_plain_http_on_the_tls_port_gets_no_answer(ingress: Ingress) -> None:
