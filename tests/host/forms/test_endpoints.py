@@ -357,3 +357,21 @@ async def test_an_endpoint_alone_holds_its_worker(api: Api) -> None:
     api.backend.release("endpoints.detach")
     await api.settled(pending.json()["id"])
     assert (await api.delete(worker, 1)).json()["status"] == "succeeded"
+
+
+@pytest.mark.req("WE-12", "WE-14", "WE-08")
+async def test_a_route_left_by_a_failed_deletion_is_shown_and_mended_either_way(api: Api) -> None:
+    worker, _ = await served_worker(api)
+    uid = (await endpoint(api, worker))["resourceUid"]
+    before = await api.resource(uid)
+    api.backend.fail("endpoints.detach", BackendError("half done"), BackendError("half done"))
+    failed = (await api.delete(uid, 1)).json()
+    assert (failed["status"], failed["effect"]) == ("failed", "partial")
+    left = await api.resource(uid)
+    assert (left["phase"], left["output"], left["observed"]) == ("error", before["output"], before["observed"])
+    assert await refusal(api, worker) == (409, "dependency_conflict")
+    assert (await api.update(uid, 2, {"worker": ref(worker)})).json()["status"] == "succeeded"
+    assert (await api.resource(uid))["phase"] == "idle"
+    assert (await api.delete(uid, 3)).json()["status"] == "failed"
+    assert (await api.delete(uid, 4)).json()["status"] == "succeeded"
+    assert api.backend.endpoints == {}
