@@ -5,9 +5,11 @@ spots. A mutant survives, and the run fails, when every test of its requirement 
 surviving, too, when no test has the mark, one fails without it, or its `old` text does not occur exactly once.
 """
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -83,11 +85,21 @@ def run_marked_tests(requirement: str, tree: Path) -> tuple[int, int] | None:
     options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not long and not bench", "--req", requirement]
     command = [sys.executable, "-m", "pytest", *options, *files]
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tree)}
-    try:
-        done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        return None
-    return count_in(done.stdout, "failed") + count_in(done.stdout, "errors?"), count_in(done.stdout, "passed")
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(
+            command, cwd=tree, env=env, stdout=output, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            process.wait(TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # whatever broken code has left running, too
+            process.wait()
+        output.seek(0)
+        told = output.read()
+    return count_in(told, "failed") + count_in(told, "errors?"), count_in(told, "passed")
 
 
 def quotes(path: Path, requirement: str) -> bool:
