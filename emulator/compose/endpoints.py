@@ -15,6 +15,7 @@ from emulator.runtime.addresses import worker_hostname
 from host.ports import BackendError, EndpointReport
 
 PROBE_S = 5.0
+_FAREWELL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class CatalogEndpoints:
     def __init__(self, catalog: Catalog, routing: Routing, ingress: SecureIngress) -> None:
         self._catalog = catalog
         self._routing = routing
-        self._ingress = ingress
+        self._address = ingress.address
+        self._trust = ssl.create_default_context(cafile=ingress.ca)
 
     def hostname(self, endpoint_uid: str, name: str) -> str:
         """Of the endpoint's own name and uid, so that it differs from every Worker's (WE-04)."""
@@ -52,18 +54,24 @@ class CatalogEndpoints:
         await self._routing.publish()
 
     async def _tls(self, hostname: str) -> bool | None:
-        """Whether a client that trusts the local authority can shake hands under the name."""
-        address, _, port = self._ingress.address.rpartition(":")
-        trust = ssl.create_default_context(cafile=self._ingress.ca)
+        """Whether a client that trusts the local authority can shake hands under the name.
+
+        An end in the middle, as of a gateway that is killed, proves nothing.
+        """
+        address, _, port = self._address.rpartition(":")
         try:
             async with asyncio.timeout(PROBE_S):
-                _, writer = await asyncio.open_connection(address, int(port), ssl=trust, server_hostname=hostname)
+                _, writer = await asyncio.open_connection(
+                    address, int(port), ssl=self._trust, server_hostname=hostname, ssl_shutdown_timeout=_FAREWELL_S
+                )
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError, TimeoutError):
+            return None
         except ssl.SSLError:
             return False
-        except (OSError, TimeoutError):
+        except OSError:
             return None
         writer.close()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, TimeoutError):
             await writer.wait_closed()
         return True
 

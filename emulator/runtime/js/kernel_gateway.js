@@ -3,8 +3,8 @@
 //
 // host -> kernel: "!table <n> <json>", "!clock <n> system|frozen/<ms>|ahead/<ms>", "!retire <n> <versionUid>",
 //                 "!running <n> <versionUid>", "!route <n> <hostname>", "!reply <n> <text>", "!ping <n>"
-// kernel -> host: "!done <n>" (after "!running" with a number, after "!route" with "<workerUid> served|idle" or nothing), "!call <n> <json>", "!pong <n>",
-//                 "!loading <versionUid>", "!loaded <versionUid>"
+// kernel -> host: "!done <n>" (after "!running" with a number, after "!route" with "<workerUid> served|idle" or
+//                 nothing), "!call <n> <json>", "!pong <n>", "!loading <versionUid>", "!loaded <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { V, common, versionObject } from "gateway_version.js";
 import { Host, Outbound, openHost } from "kernel_shared.js";
