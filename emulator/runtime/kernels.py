@@ -147,13 +147,16 @@ def runner_config(settings: KernelSettings, heap_mib: int) -> Config:
 def gateway_config(settings: KernelSettings, key_pair: KeyPair | None = None) -> Config:
     """A gateway: app traffic on its socket `public` and, with a key pair, over TLS on `secure`; the host on `control`,
     contexts on `services` if there is one."""
-    secure = () if key_pair is None else (Socket(SECURE_SOCKET, "kernel", key_pair=key_pair),)
-    inner = () if settings.services is None else (Socket(SERVICES_SOCKET, "kernel", "Services", whole_urls=True),)
+    further = []
+    if settings.services is not None:
+        further.append(Socket(SERVICES_SOCKET, "kernel", "Services", whole_urls=True))
+    if key_pair is not None:
+        further.append(Socket(SECURE_SOCKET, "kernel", key_pair=key_pair))
     return kernel_config(
         "kernel_gateway.js",
         settings,
         ("http",),
-        sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control"), *inner, *secure),
+        sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control"), *further),
         own_modules=("routes.js", "gateway_version.js", "services.js"),
         own_durable_classes=("V",),
     )
