@@ -171,7 +171,8 @@ class Gateway:
         return self._evidence(process, "ack", None)
 
     async def is_executing(self, version_uid: str) -> bool:
-        """Whether a request of the Version still runs; one whose body only streams is not seen (WV-09)."""
+        """Whether a request of the Version still runs or its body streams (WV-09); a body with a content coding is not
+        seen once its handler has settled."""
         if self._process is None:
             return False
         try:

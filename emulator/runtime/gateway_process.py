@@ -68,7 +68,10 @@ class GatewayProcess:
         await self._ask("!retire", version_uid)
 
     async def is_executing(self, version_uid: str) -> bool:
-        """Whether a handler of the Version or a promise it gave to `waitUntil` is unsettled. Raises `GatewayEnded`."""
+        """Whether a handler of the Version or a promise it gave to `waitUntil` is unsettled, or a body streams (WV-09).
+
+        Raises `GatewayEnded`.
+        """
         return await self._ask("!running", version_uid) != "0"
 
     async def look_up(self, hostname: str) -> FoundRoute | None:

@@ -28,6 +28,7 @@ SHARED_TEXTS = (
     "prim",
     "resolve",
     "service_binding",
+    "turns",
     "workflow_binding",
 )
 COMPILER_HEAP = "--max-old-space-size=3072"  # the tree of a module of 16 MiB
@@ -157,7 +158,7 @@ def gateway_config(settings: KernelSettings, key_pair: KeyPair | None = None) ->
         settings,
         ("http",),
         sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control"), *further),
-        own_modules=("routes.js", "gateway_version.js", "services.js"),
+        own_modules=("routes.js", "gateway_version.js", "nesting.js", "services.js", "streams.js"),
         own_durable_classes=("V",),
     )
 

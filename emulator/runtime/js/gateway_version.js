@@ -1,7 +1,9 @@
 // Where the code of one Version runs in a gateway: V and its isolates. Knows neither routes nor the host's socket.
 import { DurableObject } from "cloudflare:workers";
 import { codeOf, isolateOf } from "kernel_shared.js";
+import { depthKey } from "nesting.js";
 import { plain } from "routes.js";
+import { counted } from "streams.js";
 import HTTP from "http.txt";
 
 const MAIN = { name: "host/http.js", modules: { "host/http.js": { js: HTTP } } };
@@ -60,8 +62,19 @@ class App {
  */
 export class V extends DurableObject {
   #apps = new Map(); // by kind of clock
+  #open = 0; // requests without an answer yet, and bodies under way
+  #count = (change) => (this.#open += change);
 
   async fetch(request) {
+    this.#open += 1;
+    try {
+      return counted(await this.#answer(request), this.#count);
+    } finally {
+      this.#open -= 1;
+    }
+  }
+
+  async #answer(request) {
     const app = this.#app(common.clock === SYSTEM ? SYSTEM : "controlled");
     if (app.requests === undefined) {
       app.loading ??= this.#load(app).finally(() => (app.loading = undefined));
@@ -87,9 +100,9 @@ export class V extends DurableObject {
     }
   }
 
-  /** How many handlers and promises given to `waitUntil` are unsettled. A body that only streams is not counted. */
+  /** Zero once no handler and no promise given to `waitUntil` is unsettled and no body streams. */
   async running() {
-    let count = 0;
+    let count = this.#open;
     for (const app of this.#apps.values()) count += await runningIn(app);
     return count;
   }
@@ -116,13 +129,13 @@ export class V extends DurableObject {
     try {
       const code = await codeOf(this.env, common.versions.get(uid).code, MAIN);
       if (!common.versions.has(uid)) return;
-      await this.#open(app, this.#facet(app, code, common.versions.get(uid)));
+      await this.#begin(app, this.#facet(app, code, common.versions.get(uid)));
     } finally {
       await kernel.say("!loaded", uid);
     }
   }
 
-  async #open(app, requests) {
+  async #begin(app, requests) {
     app.isOpen = true;
     app.forget();
     if (app.kind !== SYSTEM) common.controlled.add(this.ctx.id.name);
@@ -136,7 +149,7 @@ export class V extends DurableObject {
     const isolate = isolateOf(code, version, this.ctx.exports);
     const flags = [...isolate.compatibilityFlags, "nodejs_als"];
     return this.ctx.facets.get(app.kind, () => {
-      const env = { ...isolate.env, CONTROL: app.control };
+      const env = { ...isolate.env, CONTROL: app.control, DEPTH_KEY: depthKey() };
       const worker = this.env.LOADER.load({ ...isolate, env, compatibilityFlags: flags });
       return { class: worker.getDurableObjectClass("Requests") };
     });

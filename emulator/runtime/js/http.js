@@ -1,15 +1,20 @@
 // host/http.js: main module of an isolate that answers HTTP requests with the app's `fetch` handler (MW-10, MW-14). The
 // app evaluates after this module, and runs beside it (rules of prim.js).
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Resp, TErr, apply, freeze, getProto, gopd, respStatus, slice, startsWith, uncurry } from "./prim.js";
+import { Req, Resp, TErr, apply, freeze, getProto, gopd, respStatus, slice, startsWith, uncurry } from "./prim.js";
 import { envMaker } from "./bindings.js";
 import { replaceClock, setNow, setOffset } from "./clock.js";
 import { replaceConsole, tell } from "./console.js";
 import { describe, namedError, ownValue } from "./errors.js";
+import { DEPTH, countDepthBy } from "./service_binding.js";
+import { replaceFetch } from "./turns.js";
 
 // What the kernel asks for itself, before the first request and at any time: URLs below CONTROL of the isolate's own env,
 // which nobody else knows.
 const requestUrl = uncurry(gopd(Request.prototype, "url").get);
+const headersOf = uncurry(gopd(Request.prototype, "headers").get);
+const header = uncurry(Headers.prototype.get);
+const removeHeader = uncurry(Headers.prototype.delete);
 
 let app;
 let running = 0;
@@ -19,10 +24,15 @@ let isClockReplaced = false;
 const requests = new AsyncLocalStorage();
 const runIn = uncurry(AsyncLocalStorage.prototype.run);
 const runningIn = uncurry(AsyncLocalStorage.prototype.getStore);
+countDepthBy(() => {
+  const state = runningIn(requests);
+  return state === undefined ? 0 : state.depth;
+});
 
 /** The handler and the function that makes its env; the env's captures come first, then the app evaluates. */
 async function load(native) {
   replaceConsole(native);
+  replaceFetch();
   const makeEnv = envMaker(native);
   const main = (await import("./main.js")).app.default;
   const handler = ownValue(main, "fetch");
@@ -103,10 +113,12 @@ export class Requests {
   #native;
   #state;
   #control;
+  #depthKey;
 
   constructor(state, native) {
     this.#native = native;
     this.#control = native.CONTROL;
+    this.#depthKey = native.DEPTH_KEY;
     this.#state = state;
   }
 
@@ -117,7 +129,13 @@ export class Requests {
     const clock = this.#control + "clock/"; // and "frozen/<ms>" or "ahead/<ms>": first of all, and when the clock changed
     if (startsWith(url, clock)) return goBy(slice(url, clock.length));
     running += 1;
-    const state = { __proto__: null, pending: 1 };
+    const state = { __proto__: null, pending: 1, depth: 0 };
+    const told = header(headersOf(request), DEPTH);
+    if (told !== null && startsWith(told, this.#depthKey)) {
+      state.depth = +slice(told, this.#depthKey.length);
+      request = new Req(request);
+      removeHeader(headersOf(request), DEPTH);
+    }
     return runIn(requests, state, answer, request, this.#native, contextOf(this.#state, state), state);
   }
 }

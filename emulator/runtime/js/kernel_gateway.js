@@ -8,6 +8,7 @@
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { V, common, versionObject } from "gateway_version.js";
 import { Host, Outbound, openHost } from "kernel_shared.js";
+import { nested } from "nesting.js";
 import { Routes, missing, plain } from "routes.js";
 import { answerCall, withoutUpgrade } from "services.js";
 
@@ -142,7 +143,7 @@ async function callWorker(env, targetUid, request) {
   const route = (await firstRoutes())?.of(targetUid);
   const { version, why } = route === undefined ? { why: "There is no such Worker." } : choose(route);
   if (version === undefined) throw new Error(why);
-  return deliver(version, withoutUpgrade(request), env);
+  return deliver(version, nested(withoutUpgrade(request)), env);
 }
 
 /** What a service binding in an isolate of this process calls. */

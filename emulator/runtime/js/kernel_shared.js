@@ -11,6 +11,7 @@ import IMP from "imp.txt";
 import PRIM from "prim.txt";
 import RESOLVE from "resolve.txt";
 import SERVICE_BINDING from "service_binding.txt";
+import TURNS from "turns.txt";
 import WORKFLOW_BINDING from "workflow_binding.txt";
 
 export { Outbound } from "outbound.js";
@@ -39,6 +40,7 @@ const HOST_MODULES = {
   "host/errors.js": { js: ERRORS },
   "host/bindings.js": { js: BINDINGS },
   "host/service_binding.js": { js: SERVICE_BINDING },
+  "host/turns.js": { js: TURNS },
   "host/workflow_binding.js": { js: WORKFLOW_BINDING },
 };
 

@@ -11,6 +11,7 @@ import { History } from "./history.js";
 import * as p from "./prim.js";
 import { settle } from "./settling.js";
 import { Steps } from "./steps.js";
+import { replaceFetch } from "./turns.js";
 
 const eventOf = (instanceId, paramsText) =>
   paramsText === null ? { instanceId } : { instanceId, params: p.JSONparse(paramsText) };
@@ -49,6 +50,7 @@ const runIn = (channel, steps, instance, event) => {
 const execute = (raw, channel, start) => {
   if (start[3] !== null) replaceClock(start[3]);
   replaceConsole(raw);
+  replaceFetch();
   placeIn(start[1], start[5]);
   const env = envMaker(raw)();
   const steps = new Steps(new History(start[4]), channel);

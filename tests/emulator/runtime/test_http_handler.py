@@ -162,3 +162,33 @@ async def test_the_hosts_own_listener_is_unreachable_by_any_spelling(ingress: In
         answer = await ingress.client.post("/", json={"url": f"http://{host}:{ingress.port}/"})
         assert answer.text.startswith("TypeError fetch of "), (host, answer.text)
         assert "never reachable" in answer.text
+
+
+@pytest.mark.req("MW-16")
+async def test_thousands_of_fetches_at_once_all_settle_and_the_process_lives(ingress: Ingress) -> None:
+    refused = f"fetch('http://127.0.0.1:{ingress.port}/' + n)"
+    await ingress.serve_handler(
+        f"const all = await Promise.allSettled(Array.from({{ length: 3000 }}, (_, n) => {refused}));"
+        "return Response.json([all.length, new Set(all.map((each) => each.reason.name))].map((v) => v.size ?? v));"
+    )
+    first = ingress.gateway.pid
+    assert await ingress.json() == [3000, 1]
+    assert ingress.gateway.pid == first
+
+
+@pytest.mark.req("MW-16")
+async def test_a_fetch_that_waits_its_turn_is_the_one_that_was_called(ingress: Ingress) -> None:
+    """More than a turn holds: the request is taken as it was at the call, and a bad one rejects."""
+    body = (
+        f"const own = 'http://127.0.0.1:{ingress.port}/';"
+        "const note = (p) => p.then(() => 'resolved', (e) => e.name + ' ' + e.message.split(' ').slice(0, 3).join(' '));"
+        "const many = Array.from({ length: 64 }, () => note(fetch(own)));"
+        "const url = { text: own, toString() { return this.text; } }; const late = note(fetch(url)); url.text = 'x:';"
+        "const bad = note(fetch('no url')); const stop = note(fetch(own, { signal: AbortSignal.abort() }));"
+        "await Promise.all(many); return Response.json([await late, (await bad).split(' ')[0], (await stop).split(' ')[0],"
+        "fetch.name, fetch.length]);"
+    )
+    await ingress.serve_handler(body)
+    late, bad, stop, name, length = await ingress.json()  # type: ignore[misc]
+    assert late == f"TypeError fetch of 127.0.0.1:{ingress.port}"
+    assert (bad, stop, name, length) == ("TypeError", "AbortError", "fetch", 0)

@@ -151,6 +151,41 @@ async def test_an_abort_is_the_callers_own_and_a_bad_url_its_mistake(ingress: In
     assert await ingress.json() == ["TimeoutError", "TypeError"]
 
 
+CALLS_ITSELF = (
+    "const depth = Number(new URL(request.url).pathname.slice(1));"
+    "const forged = { headers: { 'takohost-depth': '0' } };"
+    "try { return await env.BACK.fetch('http://x/' + (depth + 1), forged); }"
+    "catch (e) { return new Response(depth + ' ' + e.name + ' ' + request.headers.get('takohost-depth')); }"
+)
+
+
+@pytest.mark.req("MW-20")
+@pytest.mark.parametrize("ring", [1, 2, 3])
+async def test_calls_in_a_ring_end_where_no_further_one_can_be_started(ingress: Ingress, ring: int) -> None:
+    """Nothing that a client or the app sends along makes the way shorter."""
+    routes = []
+    for at in range(ring):
+        binding = (BindingRecord("BACK", "service", f"w{(at + 1) % ring}"),)
+        version = await ingress.version(f"v{at}", handler(CALLS_ITSELF + f" // {at}\n"), bindings=binding)
+        routes.append(GatewayRoute(f"w{at}", f"w{at}", (RoutedVersion(version, 10000),)))
+    await ingress.publish(RouteTable(tuple(routes), "w0"))
+    assert await ingress.text("/0") == "32 backend_unavailable null"
+    answer = await ingress.client.get("/0", headers={"takohost-depth": "-9"})
+    assert answer.text == "32 backend_unavailable null"
+
+
+@pytest.mark.req("MW-20")
+async def test_thousands_of_calls_at_once_are_all_answered(ingress: Ingress) -> None:
+    front = (
+        "const all = Array.from({ length: 3000 }, () => env.BACK.fetch('http://x/').then((r) => r.text()));"
+        "return Response.json(new Set(await Promise.all(all)).size);"
+    )
+    await serve(ingress, front, "return new Response('a')")
+    first = ingress.gateway.pid
+    assert await ingress.json() == 1
+    assert ingress.gateway.pid == first
+
+
 @pytest.fixture
 async def contexts(ingress: Ingress, launcher: Launcher, tmp_path: Path) -> AsyncIterator[ScriptedHost]:
     """Runners whose kernels know the gateway of `ingress`."""

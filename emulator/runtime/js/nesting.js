@@ -1,0 +1,21 @@
+// How deep service calls nest: a Worker that calls itself, or a ring of them, comes to an end (MW-20). Isolates count by a
+// header of the kernels' own, that no client and no app can forge: what an isolate is told begins with a key of this
+// process. Knows no Version.
+
+const DEPTH = "takohost-depth";
+const DEEPEST = 32;
+let key;
+
+/** What the header begins with on its way into an isolate; made when first asked for, as modules have no randomness. */
+export function depthKey() {
+  return (key ??= crypto.randomUUID() + "/");
+}
+
+/** The request of a service call as the callee's isolate gets it. Throws when it is one call too deep. */
+export function nested(request) {
+  const depth = Number(request.headers.get(DEPTH) ?? 1);
+  if (!(depth <= DEEPEST)) throw new Error("service calls nest at most " + DEEPEST + " deep");
+  const received = new Request(request);
+  received.headers.set(DEPTH, depthKey() + depth);
+  return received;
+}
