@@ -189,6 +189,5 @@ async def test_a_fetch_that_waits_its_turn_is_the_one_that_was_called(ingress: I
         "fetch.name, fetch.length]);"
     )
     await ingress.serve_handler(body)
-    late, bad, stop, name, length = await ingress.json()  # type: ignore[misc]
-    assert late == f"TypeError fetch of 127.0.0.1:{ingress.port}"
-    assert (bad, stop, name, length) == ("TypeError", "AbortError", "fetch", 0)
+    late = f"TypeError fetch of 127.0.0.1:{ingress.port}"
+    assert await ingress.json() == [late, "TypeError", "AbortError", "fetch", 0]
