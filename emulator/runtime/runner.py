@@ -227,8 +227,9 @@ class Runner:
         del self._acks[context.id]
         return ack in done
 
-    def _evidence(self, kind: Literal["ack", "exit"], status: int | None) -> StopEvidence:
-        return StopEvidence(self.pid, self.process_started, kind, status, timestamp(self._clock.now_ms()))
+    def _evidence(self, kind: Literal["ack", "exit"], status: int | None, *, was_alone: bool = True) -> StopEvidence:
+        at = timestamp(self._clock.now_ms())
+        return StopEvidence(self.pid, self.process_started, kind, status, at, was_alone)
 
     def _channel_closed(self) -> None:
         if self._workerd is None or self.has_ended:
@@ -240,9 +241,9 @@ class Runner:
 
     def _ended(self, exited: asyncio.Future[int]) -> None:
         self.workerd.channel.abort()
-        evidence = self._evidence("exit", exited.result())
         why = self._why or "the runner's process ended"
         contexts, self._contexts = self.contexts, {}
+        evidence = self._evidence("exit", exited.result(), was_alone=len(contexts) <= 1)
         self._owner.runner_has_ended(self, contexts)
         for context in contexts:
             context.lose(evidence, f"{why} (exit status {evidence.exit_status})")

@@ -65,11 +65,11 @@ def record_stop(context_id: str, evidence: StopEvidence | None, stopped_at: str,
     )
 
 
-def record_death(address: RunAddress, context_id: str, why: str) -> Statement:
+def record_death(address: RunAddress, context_id: str) -> Statement:
     """The context was lost at this point of the history; counted towards `DIED_TOO_OFTEN`."""
     return named(
-        f"UPDATE workflow_contexts SET ending = :why, lost_at_point = {_POINT} WHERE context_id = :context_id",
-        {**at(address), "context_id": context_id, "why": why},
+        f"UPDATE workflow_contexts SET lost_at_point = {_POINT} WHERE context_id = :context_id",
+        {**at(address), "context_id": context_id},
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any, assert_never
 
 from emulator.contexts import RunnersBusy, RunningContext, StopEvidence
+from emulator.d1 import Statement
 from emulator.runstore.address import RunAddress
 from emulator.runstore.liveness import LegWatch
 from emulator.runstore.scopes import StoredRunScope
@@ -187,29 +188,36 @@ class Session:
             await self._bury(evidence, why)
 
     async def _bury(self, evidence: StopEvidence, why: str) -> None:
-        """The context died. The third death at one point of the history ends the instance, else it is replayed."""
+        """The context died. The third death at one point of the history ends the instance, else it is replayed.
+
+        Where others shared its process the death is not counted: one of them may have been to blame.
+        """
         await asyncio.wait([self._launching])
         assert self._claim is not None
         now_ms = self._around.clock.now_ms()
-        owner, message = self._claim.owner, f"its context died three times at the same point of its history: {why}"
-        errored = transitions.intend(
-            self.address,
-            owner,
-            self._around.ids(),
-            RunStatus.ERRORED,
-            now_ms,
-            failure=RunFailure(Reason.RUN_THREW.value, message),
-            also=context_rows.DIED_TOO_OFTEN,
-        )
         await self._around.insist(
             [
-                context_rows.record_stop(self.context_id, evidence, timestamp(now_ms), None),
-                context_rows.record_death(self.address, self.context_id, why),
-                errored,
-                transitions.intend(self.address, owner, self._around.ids(), RunStatus.PENDING, now_ms),
+                context_rows.record_stop(self.context_id, evidence, timestamp(now_ms), why),
+                *(self._count_death(self._claim.owner, why, now_ms) if evidence.was_alone else ()),
+                transitions.intend(self.address, self._claim.owner, self._around.ids(), RunStatus.PENDING, now_ms),
             ]
         )
         self.end(why)
+
+    def _count_death(self, owner: str, why: str, now_ms: int) -> list[Statement]:
+        message = f"its context died three times at the same point of its history: {why}"
+        return [
+            context_rows.record_death(self.address, self.context_id),
+            transitions.intend(
+                self.address,
+                owner,
+                self._around.ids(),
+                RunStatus.ERRORED,
+                now_ms,
+                failure=RunFailure(Reason.RUN_THREW.value, message),
+                also=context_rows.DIED_TOO_OFTEN,
+            ),
+        ]
 
     async def _stop_code(self) -> StopEvidence | None:
         await asyncio.wait([self._launching])

@@ -70,7 +70,7 @@ async def test_a_spinner_cuts_its_siblings_once_and_all_of_them_restart_alone(po
     assert spinner.started.pid == others[0].started.pid
     for run in (*others, spinner):
         evidence, why = await run.loss()
-        assert (evidence.kind, evidence.exit_status) == ("exit", -9)
+        assert (evidence.kind, evidence.exit_status, evidence.was_alone) == ("exit", -9, False)
         assert "ran without a pause" in why
     assert time.perf_counter() - begun_s < LOADED_S
     assert not first.lost.done()
@@ -78,7 +78,8 @@ async def test_a_spinner_cuts_its_siblings_once_and_all_of_them_restart_alone(po
     assert len(pids(again[1:])) == 4
     spinning = await host.run(SPIN, instance_id="spinner")
     assert pids([*again, spinning])[spinning.started.pid] == 1
-    await spinning.loss()
+    evidence, _ = await spinning.loss()
+    assert evidence.was_alone
     await asyncio.gather(*(run.started.stop() for run in again))
     later = await start_many(host, [WAIT, *[WAIT] * 4])
     quiet = await host.run(WAIT, instance_id="spinner")

@@ -194,6 +194,23 @@ async def test_a_death_replays_the_attempt_and_the_third_at_one_point_ends_the_r
     assert [(c.ending, c.stop and c.stop.kind) for c in history.contexts] == [("spun without end", "exit")] * 3
 
 
+@pytest.mark.req("DW-21", "DW-39")
+async def test_a_death_beside_other_contexts_is_no_death_of_the_instance(start: Boot) -> None:
+    host = await start(Flow=never_ends)
+    await host.create()
+    for number in range(1, 8):
+        await host.executing(contexts=number, steps=1)
+        host.runners.last.die("its neighbour spun", was_alone=number in (2, 7))
+    await host.executing(contexts=8, steps=1)
+    assert (await host.status()).status == "running"
+    host.runners.last.die("spun")
+    await host.idle()
+    status = await host.status()
+    assert (status.status, status.reason) == ("errored", "run_threw")
+    endings = [context.ending for context in (await host.history()).contexts]
+    assert endings == ["its neighbour spun"] * 7 + ["spun"]
+
+
 async def test_deaths_at_different_points_are_not_added_up(start: Boot) -> None:
     async def body(params: Document, step: Step) -> Document:
         for number in range(4):
