@@ -89,7 +89,7 @@ async def spawn_workerd_side(
     stack.callback(launcher.close)
     services, path = launcher.listen()
     stack.callback(services.close)
-    kernel = KernelSettings(state.code, _outbound_policy(options, listeners), path, said.tag)
+    kernel = KernelSettings(state.code, _outbound_policy(options, listeners), path, said.tags)
     calls = CallDesk()
     pool = RunnerPool(launcher, kernel, _pool_settings(options), calls, clock, real_time)
     stack.push_async_callback(pool.close)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
+from emulator.runtime.log_tags import TAG_LENGTH, LogTags
 from host.model.json import JsonObject
 from host.model.time import timestamp
 
@@ -46,11 +47,11 @@ class AppLine:
 class AppLog:
     """The last `KEPT_LINES` lines; a follower that is too slow misses some and is told how many.
 
-    `tag` begins each line of an isolate: app code cannot know it, so it cannot forge one.
+    A tag of `tags` begins each line of an isolate: it stands for the place that the line names and for no other.
     """
 
     def __init__(self, now_ms: Callable[[], int], kept: int = KEPT_LINES) -> None:
-        self.tag = secrets.token_hex(16)
+        self.tags = LogTags()
         self._now_ms = now_ms
         self._kept: deque[AppLine] = deque(maxlen=kept)
         self._taken = 0
@@ -95,16 +96,19 @@ class AppLog:
 
     def read(self, text: bytes) -> AppLine | None:
         """A tagged line as a value, None for anything else."""
-        tag = self.tag.encode()
-        if not text.startswith(tag + b" "):
+        if text[TAG_LENGTH : TAG_LENGTH + 2] != b" [":
             return None
         try:
-            fields = json.loads(text[len(tag) :])
-        except ValueError:
-            return None  # cut off where the process printed too much
-        if not isinstance(fields, list) or len(fields) != _FIELDS or not isinstance(fields[-1], str):
+            fields = json.loads(text[TAG_LENGTH:])
+        except (ValueError, RecursionError):
+            return None  # cut off where the process printed too much, or none of ours
+        if len(fields) != _FIELDS or not all(each is None or isinstance(each, str) for each in fields):
             return None
-        return AppLine(self._now_ms(), *fields)
+        worker, version, instance, context, level, message = fields
+        tag = self.tags.of(worker, version, instance, context)
+        if not secrets.compare_digest(tag.encode(), text[:TAG_LENGTH]):
+            return None
+        return AppLine(self._now_ms(), worker, version, instance, context, str(level), str(message))
 
     def _wake(self) -> None:
         self._more.set()

@@ -3,6 +3,7 @@
 import json
 
 from emulator.contexts import BindingCall, ContextStart, VersionRecord
+from emulator.runtime.log_tags import LogTags
 
 
 def binding_call(props: dict[str, str], body: str) -> BindingCall:
@@ -26,10 +27,12 @@ def version_text(version: VersionRecord) -> str:
     return _json(told)
 
 
-def start_text(start: ContextStart) -> str:
-    """What an isolate is told to begin with, as JSON text: class, instance, params, now, history, context."""
+def start_text(start: ContextStart, tags: LogTags) -> str:
+    """What an isolate is told to begin with, as JSON text: class, instance, params, now, history, context, log tag."""
     steps = [[step.name, step.state, step.text] for step in start.steps]
-    return _json([start.class_name, start.instance_id, start.params_text, start.now_ms, steps, start.context_id])
+    context_id, instance_id, version = start.context_id, start.instance_id, start.version
+    tag = tags.of(version.worker_uid, version.version_uid, instance_id, context_id)
+    return _json([start.class_name, instance_id, start.params_text, start.now_ms, steps, context_id, tag])
 
 
 def _json(value: object) -> str:

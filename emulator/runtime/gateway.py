@@ -65,7 +65,8 @@ class Gateway:
         self._clock = clock
         self._real_time = real_time
         self._watchdog = GatewayWatchdog(real_time, cpu_limit_s)
-        self._table = RouteTable().to_json()
+        self._tags = settings.tags
+        self._table = RouteTable().to_json(self._tags)
         self._versions: set[str] = set()
         self._coming: Awaitable[RouteTable] | None = None
         self._process: GatewayProcess | None = None
@@ -195,7 +196,7 @@ class Gateway:
 
     def _take(self, table: RouteTable) -> None:
         """The table of this and every later process; a Version that left it may still run until it is retired."""
-        self._table = table.to_json()
+        self._table = table.to_json(self._tags)
         self._versions.update(routed.version.version_uid for route in table.routes for routed in route.versions)
 
     def _evidence(self, process: GatewayProcess, kind: Literal["ack", "exit"], status: int | None) -> StopEvidence:

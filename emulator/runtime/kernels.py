@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from emulator.runtime.config import Binding, Config, Disk, External, KeyPair, Network, Socket, Worker
+from emulator.runtime.log_tags import LogTags
 from host.model.json import JsonObject
 
 SOURCES = Path(__file__).parent / "js"
@@ -66,13 +67,13 @@ class OutboundPolicy:
 @dataclass(frozen=True, slots=True)
 class KernelSettings:
     """What every kernel is given: where compiled code lies and how app code may fetch. `services` is the unix socket
-    on which the gateway takes the service calls of execution contexts; without it those cannot be started. `log_tag`
-    begins every line that is Workers' own; only kernels and the host know it."""
+    on which the gateway takes the service calls of execution contexts; without it those cannot be started. `tags`
+    begin the lines that are Workers' own."""
 
     code_dir: Path
     outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
     services: Path | None = None
-    log_tag: str = ""
+    tags: LogTags = field(default_factory=LogTags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,6 @@ def kernel_config(
             Binding.service("PUBLIC", "public"),
             Binding.service("ANY", "any"),
             Binding.json("POLICY", settings.outbound.to_json()),
-            Binding.json("LOG_TAG", settings.log_tag),
             *(Binding.durable_object(name, name) for name in own_durable_classes),
             *(() if gateway is None else (Binding.service("GATEWAY", gateway.name),)),
         ),

@@ -66,6 +66,7 @@ class RunnerPool:
         real_time: RealTime,
     ) -> None:
         self._launcher = launcher
+        self._tags = kernel.tags
         self._config = runner_config(kernel, settings.context_memory_mib)
         self._settings = settings
         self._calls = calls
@@ -235,8 +236,8 @@ class RunnerPool:
                 self._end(replaced)
 
     async def _spawn(self, share: int) -> Runner:
-        rules = self._settings.stop
-        runner = await Runner.spawn(self._launcher, self._config, rules, self._clock, self._calls, self, share)
+        rules, tags = self._settings.stop, self._tags
+        runner = await Runner.spawn(self._launcher, self._config, rules, self._clock, self._calls, self, tags, share)
         memory_mib = self._settings.context_memory_mib * (2 if runner.is_shared else 1)
         limit_data(runner.pid, (_BASE_DATA_MIB + memory_mib) * _MIB)
         return runner

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 
 from emulator.runtime.addresses import worker_hostname
+from emulator.runtime.log_tags import LogTags
 from host.model.json import JsonObject
 from host.ports import VersionRecord
 
@@ -32,12 +33,12 @@ class GatewayRoute:
     def hostname(self) -> str:
         return worker_hostname(self.name, self.worker_uid)
 
-    def to_json(self) -> JsonObject:
+    def to_json(self, tags: LogTags) -> JsonObject:
         return {
             "workerUid": self.worker_uid,
             "name": self.name,
             "hostnames": [self.hostname, *self.endpoints],
-            "versions": [_version_json(routed) for routed in self.versions],
+            "versions": [_version_json(routed, tags) for routed in self.versions],
         }
 
 
@@ -61,21 +62,23 @@ class RouteTable:
         named = [route for route in self.routes if self.default_worker in (None, route.name)]
         return named[0] if len(named) == 1 else None
 
-    def to_json(self) -> str:
+    def to_json(self, tags: LogTags) -> str:
+        """The table as the kernel takes it; `tags` are for the lines that its Versions print."""
         fallback = self.fallback
         table: JsonObject = {
             "fallback": None if fallback is None else fallback.hostname,
-            "workers": [route.to_json() for route in self.routes],
+            "workers": [route.to_json(tags) for route in self.routes],
         }
         return json.dumps(table, ensure_ascii=False, separators=(",", ":"))
 
 
-def _version_json(routed: RoutedVersion) -> JsonObject:
+def _version_json(routed: RoutedVersion, tags: LogTags) -> JsonObject:
     version = routed.version
     return {
         "weight": routed.weight,
         "workerUid": version.worker_uid,
         "versionUid": version.version_uid,
+        "logTag": tags.of(version.worker_uid, version.version_uid),
         "code": version.code_digest,
         "handlers": list(version.handlers),
         "vars": dict(version.vars),

@@ -14,6 +14,7 @@ from emulator.contexts import BindingCalls, ContextStart, StopEvidence
 from emulator.runtime.config import Config
 from emulator.runtime.context_texts import binding_call, start_text, version_text
 from emulator.runtime.kernels import CONTROL_SOCKET
+from emulator.runtime.log_tags import LogTags
 from emulator.runtime.platform import lower_priority
 from emulator.runtime.process import Launcher, Workerd
 from host.model.time import Clock, timestamp
@@ -106,7 +107,9 @@ class Runner:
     `turns` grows with every message of the process: its event loop has turned.
     """
 
-    def __init__(self, rules: StopRules, clock: Clock, calls: BindingCalls, owner: RunnerOwner, share: int = 1) -> None:
+    def __init__(
+        self, rules: StopRules, clock: Clock, calls: BindingCalls, owner: RunnerOwner, tags: LogTags, share: int
+    ) -> None:
         self.share = share
         self.started_count = 0
         self.turns = 0
@@ -115,6 +118,7 @@ class Runner:
         self._clock = clock
         self._calls = calls
         self._owner = owner
+        self._tags = tags
         self._contexts: dict[str, Context] = {}
         self._acks: dict[str, asyncio.Future[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -130,10 +134,11 @@ class Runner:
         clock: Clock,
         calls: BindingCalls,
         owner: RunnerOwner,
+        tags: LogTags,
         share: int = 1,
     ) -> "Runner":
         """Start a process and wait until its kernel answers. Raises `WorkerdFailed`."""
-        runner = cls(rules, clock, calls, owner, share)
+        runner = cls(rules, clock, calls, owner, tags, share)
         workerd = await launcher.start(config, CONTROL_SOCKET, runner._receive, runner._channel_closed)
         runner._workerd = workerd
         workerd.child.exited.add_done_callback(runner._ended)
@@ -182,7 +187,7 @@ class Runner:
         context = Context(self, start, on_frame, on_lost)
         self._contexts[context.id] = context
         self.started_count += 1
-        self.send(f"!start {context.id} {version_text(start.version)}\n{start_text(start)}")
+        self.send(f"!start {context.id} {version_text(start.version)}\n{start_text(start, self._tags)}")
         return context
 
     def prepare(self, version: str) -> None:

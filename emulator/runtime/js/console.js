@@ -1,6 +1,6 @@
-// host/console.js: what app code prints, as lines of the host's log that say whose they are. Each line begins with a word
-// that only kernels and the host know, so none can be forged; no line has the value of a secret. Runs beside app code
-// (rules of prim.js).
+// host/console.js: what app code prints, as lines of the host's log that say whose they are. Each line begins with a tag
+// that the host takes for this place alone: an app may learn it, as the engine formats lines with JavaScript beside it, and
+// can then speak for nobody but itself. No line has the value of a secret. Runs beside app code (rules of prim.js).
 import * as p from "./prim.js";
 import { describe, ownValue } from "./errors.js";
 
@@ -13,6 +13,7 @@ const consoleC = console;
 const print = console.log;
 const json = (text) => (typeof text === "string" ? p.JSONstringify(text) : "null");
 
+let tag = "";
 let head = "";
 let place = "null,null";
 let secrets = [];
@@ -20,7 +21,8 @@ let secrets = [];
 /** Take over `console` for the isolate of a Version: call it before app code evaluates. `native` is the raw env. */
 export function replaceConsole(native) {
   const told = p.JSONparse(native.LOG);
-  head = told.tag + " [" + json(told.workerUid) + "," + json(told.versionUid) + ",";
+  tag = told.tag;
+  head = " [" + json(told.workerUid) + "," + json(told.versionUid) + ",";
   secrets = hiddenTexts(told.secrets);
   const names = p.ownKeys(consoleC);
   for (let i = 0; i < names.length; i++) {
@@ -40,8 +42,9 @@ const ownReason = (event) => {
   return p.hasOwn(own, "value") ? own.value : p.apply(own.get, event, []);
 };
 
-/** Lines from now on belong to this execution context. */
-export function placeIn(instanceId, contextId) {
+/** Lines from now on belong to this execution context and begin with its tag. */
+export function placeIn(instanceId, contextId, contextTag) {
+  tag = contextTag;
   place = json(instanceId) + "," + json(contextId);
 }
 
@@ -49,7 +52,7 @@ export function placeIn(instanceId, contextId) {
 export function tell(level, text) {
   let shown = hide(p.slice(text, 0, LONGEST_READ));
   if (shown.length > LONGEST_TEXT) shown = p.slice(shown, 0, LONGEST_TEXT) + "...";
-  p.apply(print, consoleC, [head + place + "," + json(level) + "," + json(p.toWellFormed(shown)) + "]"]);
+  p.apply(print, consoleC, [tag + head + place + "," + json(level) + "," + json(p.toWellFormed(shown)) + "]"]);
 }
 
 function replace(name) {

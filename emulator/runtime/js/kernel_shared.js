@@ -1,6 +1,6 @@
 // What every kernel shares: compiled code from disk, the module map of an isolate, and the way of binding calls to the
 // host. Runs in the kernel's own worker, where no app code ever does.
-import { WorkerEntrypoint, env as own } from "cloudflare:workers";
+import { WorkerEntrypoint } from "cloudflare:workers";
 import ARGUMENTS from "arguments.txt";
 import BINDINGS from "bindings.txt";
 import CLOCK from "clock.txt";
@@ -187,7 +187,8 @@ export function codeOf(env, digest, main) {
 }
 
 /**
- * What `LOADER` is given for a Version: `version` is `{workerUid, versionUid, vars, secrets, bindings: [{name, kind, targetUid}]}`,
+ * What `LOADER` is given for a Version: `version` is
+ * `{workerUid, versionUid, logTag?, vars, secrets, bindings: [{name, kind, targetUid}]}`,
  * `exports` the `ctx.exports` of the caller, whose `Service` carries the requests of service bindings; `isolate`, a number, goes into the props of every stub. The isolate's raw
  * environment is `{ENTRYPOINT, LOG: JSON text (console.js), VARS: JSON text, BINDINGS: [[name, kind, stub], ...]}`; bindings.js makes the app's `env` of it.
  */
@@ -206,7 +207,7 @@ export function isolateOf(code, version, exports, isolate) {
     env: {
       ENTRYPOINT: code.entrypoint,
       LOG: JSON.stringify({
-        tag: own.LOG_TAG ?? "",
+        tag: version.logTag ?? null, // a context is told its own when it starts
         workerUid: version.workerUid,
         versionUid: version.versionUid,
         secrets: Object.values(version.secrets ?? {}),

@@ -46,12 +46,12 @@ const runIn = (channel, steps, instance, event) => {
   settle(call, unless(returnIn), unless(throwIn));
 };
 
-/** `start` is `[className, instanceId, params text|null, nowMs|null, steps, contextId]`. */
+/** `start` is `[className, instanceId, params text|null, nowMs|null, steps, contextId, log tag]`. */
 const execute = (raw, channel, start) => {
   if (start[3] !== null) replaceClock(start[3]);
   replaceConsole(raw);
   replaceFetch();
-  placeIn(start[1], start[5]);
+  placeIn(start[1], start[5], start[6]);
   const env = envMaker(raw)();
   const steps = new Steps(new History(start[4]), channel);
   const begin = (main) => {

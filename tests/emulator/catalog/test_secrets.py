@@ -10,6 +10,7 @@ import pytest
 from emulator.catalog import Catalog
 from emulator.d1 import Database as Rows
 from emulator.d1 import FileDriver
+from emulator.runtime.log_tags import LogTags
 from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
 from emulator.workflow import APPLICATION_ID, MIGRATIONS
 from host.model.private_keys import KEY_BYTES, PrivateKeys
@@ -61,4 +62,4 @@ async def test_under_another_host_key_the_secrets_are_lost_and_nothing_runs_on_t
         with pytest.raises(SecretsMissing):
             await second.put_version(replace(RECORD, secrets=None))
         table = RouteTable((GatewayRoute("w-1", "w", (RoutedVersion(found, 10000),)),))
-        assert '"secrets":null' in table.to_json()
+        assert '"secrets":null' in table.to_json(LogTags())

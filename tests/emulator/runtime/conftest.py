@@ -255,6 +255,6 @@ def bundler(launcher: Launcher, runtime: Runtime, tmp_path: Path) -> Bundler:
 @pytest.fixture
 async def ingress(launcher: Launcher, bundler: Bundler, said: AppLog) -> AsyncIterator[Ingress]:
     """A gateway that the test starts with its first Worker."""
-    ingress = Ingress(launcher, bundler, log_tag=said.tag)
+    ingress = Ingress(launcher, bundler, tags=said.tags)
     yield ingress
     await ingress.close()

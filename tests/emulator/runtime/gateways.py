@@ -12,6 +12,7 @@ from emulator.runtime.compiled_code import CodeWriter, CompiledModule, ModuleKin
 from emulator.runtime.gateway import Gateway
 from emulator.runtime.gateway_watchdog import CPU_LIMIT_S
 from emulator.runtime.kernels import KernelSettings, OutboundMode, OutboundPolicy, SecureListener
+from emulator.runtime.log_tags import LogTags
 from emulator.runtime.process import Launcher
 from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
 from host.model.json import JsonValue
@@ -49,7 +50,7 @@ class Ingress:
         launcher: Launcher,
         bundler: Bundler,
         cpu_limit_s: float = CPU_LIMIT_S,
-        log_tag: str = "",
+        tags: LogTags | None = None,
         secure: SecureListener | None = None,
     ) -> None:
         self.secure = secure
@@ -62,7 +63,7 @@ class Ingress:
         outbound = OutboundPolicy(OutboundMode.LOCAL, own_ports=(self.port,))
         self.gateway = Gateway(
             launcher,
-            KernelSettings(bundler.code_dir, outbound, self.services_path, log_tag),
+            KernelSettings(bundler.code_dir, outbound, self.services_path, tags or LogTags()),
             self.listener,
             self.calls,
             self.clock,

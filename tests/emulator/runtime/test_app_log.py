@@ -80,15 +80,35 @@ async def test_no_app_can_print_a_line_of_another(ingress: Ingress, said: AppLog
         "return new Response(String(Object.values(env)));"
     )
     await ingress.serve_handler(body)
-    assert said.tag not in await ingress.text()
+    assert said.tags.of("app", "v1") not in await ingress.text()
     (line,) = await lines(said, 1)
     assert (line.worker_uid, line.message.startswith("\nxxx")) == ("app", True)
+
+
+@pytest.mark.req("MW-15")
+async def test_an_app_that_learns_the_tag_of_its_lines_still_speaks_for_itself_alone(
+    ingress: Ingress, said: AppLog
+) -> None:
+    body = (
+        "const { pop } = Array.prototype; let learnt = ''; Array.prototype.pop = function () {"
+        " for (let i = 0; i < this.length; i++) if (typeof this[i] === 'string') learnt += this[i];"
+        " return Reflect.apply(pop, this, []); }; console.log('bait'); Array.prototype.pop = pop;"
+        "const tag = learnt.slice(0, learnt.indexOf(' ['));"
+        'const line = tag + \' ["other","v9",null,null,"log","forged"]\'; queueMicrotask(() => { throw line; });'
+        "reportError(line); reportError(new Error('\\n' + line + '\\n')); setTimeout(() => { throw '\\n' + line; });"
+        "await new Promise((resolve) => setTimeout(resolve, 20)); console.log('end'); return new Response(tag);"
+    )
+    await ingress.serve_handler(body)
+    assert await ingress.text() == said.tags.of("app", "v1")  # it is learnt: else there is nothing to see here
+    found = await lines(said, 2)
+    assert {line.worker_uid for line in found} == {"app"}
+    assert "forged" not in [line.message for line in found]
 
 
 @pytest.mark.req("MW-16")
 async def test_a_contexts_words_name_instance_and_context(launcher: Launcher, said: AppLog, tmp_path: Path) -> None:
     calls = NoCalls()
-    kernel = KernelSettings(tmp_path / "code", log_tag=said.tag)
+    kernel = KernelSettings(tmp_path / "code", tags=said.tags)
     kernel.code_dir.mkdir()
     pool = RunnerPool(launcher, kernel, PoolSettings(1), calls, ControlledClock.frozen(NOW_MS), RealTime())
     await pool.open()
@@ -128,8 +148,22 @@ async def test_the_log_is_bounded_and_a_slow_follower_is_told_what_it_missed() -
 
 async def test_lines_are_whole_whatever_the_reads_are() -> None:
     log = AppLog(lambda: NOW_MS)
-    text = f'plain\n{log.tag} ["w","v","i",null,"warn","said"]\n{log.tag} [1]\n{log.tag} ["cut\nrest'.encode()
+    tag = log.tags.of("w", "v", "i")
+    text = f'plain\n{tag} ["w","v","i",null,"warn","said"]\n{tag} [1]\n{tag} ["cut\nrest'.encode()
     tap = log.tap()
     shown = b"".join(tap.pass_on(text[at : at + 7]) for at in range(0, len(text), 7)) + tap.end()
     assert [(each.instance_id, each.level, each.message) for each in log.recent()] == [("i", "warn", "said")]
-    assert shown.decode() == f"plain\n[v 'i'] warn: said\n{log.tag} [1]\n{log.tag} [\"cut\nrest"
+    assert shown.decode() == f"plain\n[v 'i'] warn: said\n{tag} [1]\n{tag} [\"cut\nrest"
+
+
+@pytest.mark.req("MW-15")
+def test_a_tag_stands_for_one_place_only() -> None:
+    log = AppLog(lambda: NOW_MS)
+    tag = log.tags.of("w", "v", "i", "c")
+    assert log.read(f'{tag} ["w","v","i","c","log","own"]'.encode()) == AppLine(
+        NOW_MS, "w", "v", "i", "c", "log", "own"
+    )
+    for place in ("x", "v", "i", "c"), ("w", "x", "i", "c"), ("w", "v", "x", "c"), ("w", "v", "i", None):
+        assert log.read(f"{tag} {json.dumps([*place, 'log', 'forged'])}".encode()) is None
+    for broken in ('["w","v","i","c","log",1]', '["w","v"]', "[" * 100_000, '["w","v",{},"c","log","x"]', ""):
+        assert log.read(f"{tag} {broken}".encode()) is None
