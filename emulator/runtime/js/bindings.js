@@ -3,14 +3,16 @@
 // The isolate's own env holds VARS (text of a JSON object) and BINDINGS, [[name, kind, stub of the host's entrypoint], ...].
 // A stub never reaches the app: each call sends a text and gets a text, that of a service a request and its response. Runs
 // beside app code (rules of prim.js).
-import { JSONparse, P, TErr, apply, dataDesc, defineProperty, getProto, respText } from "./prim.js";
+import { JSONparse, P, TErr, apply, dataDesc, defineProperty, floor, getProto, respText } from "./prim.js";
 import { namedError } from "./errors.js";
 import { serviceBinding } from "./service_binding.js";
 import { workflowBinding } from "./workflow_binding.js";
 
-// Thousands of calls made at once would keep the process busy with nothing else for seconds: more than this many of an
-// isolate are never on their way, the others wait in order.
+// Thousands of calls made at once would keep the process busy with nothing else for seconds, and a few dozen with large
+// documents would take all of its memory: more than so many of an isolate are never on their way, the others wait in
+// order. A call counts once more for each piece of so many characters that it has.
 const CALLS_AT_ONCE = 64;
+const PIECE_LENGTH = 131072;
 let free = CALLS_AT_ONCE;
 let first;
 let last;
@@ -45,8 +47,10 @@ function makeBinding(kind, stub) {
 function hostCall(stub) {
   const fetch = getProto(stub).fetch;
   return async (text) => {
-    if (free === 0) await turn();
-    else free -= 1;
+    const size = floor(text.length / PIECE_LENGTH) + 1;
+    const weight = size < CALLS_AT_ONCE ? size : CALLS_AT_ONCE;
+    if (first === undefined && free >= weight) free -= weight;
+    else await turn(weight);
     let reply;
     try {
       const response = await apply(fetch, stub, ["http://host/", { __proto__: null, method: "POST", body: text }]);
@@ -54,28 +58,28 @@ function hostCall(stub) {
     } catch {
       throw namedError("backend_unavailable", "the host cannot be reached");
     } finally {
-      passTurn();
+      passTurn(weight);
     }
     if (reply[0] === "ok") return reply;
     throw reply[1] === "TypeError" ? new TErr(reply[2]) : namedError(reply[1], reply[2]);
   };
 }
 
-function turn() {
+function turn(weight) {
   return new P((resolve) => {
-    const waiting = { __proto__: null, resolve, next: undefined };
+    const waiting = { __proto__: null, weight, resolve, next: undefined };
     if (first === undefined) first = waiting;
     else last.next = waiting;
     last = waiting;
   });
 }
 
-function passTurn() {
-  if (first === undefined) {
-    free += 1;
-    return;
+function passTurn(weight) {
+  free += weight;
+  while (first !== undefined && first.weight <= free) {
+    const waiting = first;
+    free -= waiting.weight;
+    first = waiting.next;
+    waiting.resolve();
   }
-  const waiting = first;
-  first = waiting.next;
-  waiting.resolve();
 }

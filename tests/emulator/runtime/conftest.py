@@ -34,17 +34,19 @@ Frame = list[JsonValue]
 Answer = tuple[str, str | None] | None
 
 
-def write_code(code_dir: Path, modules: Mapping[str, str], entrypoint: str = "main.js") -> str:
-    """Compiled code as the compiler lays it down, for modules that use no `import()`; returns its digest."""
-    digest = hashlib.sha256(json.dumps(modules).encode()).hexdigest()
+def write_code(code_dir: Path, modules: Mapping[str, str | bytes], entrypoint: str = "main.js") -> str:
+    """Compiled code as the compiler lays it down, for modules that use no `import()`: bytes are WebAssembly, texts are
+    JavaScript. Returns its digest."""
+    digest = hashlib.sha256(repr(sorted(modules.items())).encode()).hexdigest()
     directory = code_dir / digest
     if directory.exists():
         return digest
     directory.mkdir()
     index: list[dict[str, str]] = []
     for number, (path, source) in enumerate(modules.items()):
-        (directory / str(number)).write_text(source, "utf-8")
-        index.append({"path": path, "kind": "js", "file": str(number)})
+        is_wasm = isinstance(source, bytes)
+        (directory / str(number)).write_bytes(source if isinstance(source, bytes) else source.encode())
+        index.append({"path": path, "kind": "wasm" if is_wasm else "js", "file": str(number)})
     (directory / "index.json").write_text(json.dumps({"entrypoint": entrypoint, "modules": index}))
     return digest
 
@@ -134,7 +136,7 @@ class ScriptedHost:
 
     async def start(
         self,
-        source: str | Mapping[str, str],
+        source: str | Mapping[str, str | bytes],
         *,
         params: str | None = None,
         steps: Sequence[StepRecord] = (),
@@ -146,7 +148,7 @@ class ScriptedHost:
         instance_id: str = "i-1",
         secrets: Mapping[str, str] | None = None,
     ) -> Run:
-        modules = {"main.js": source} if isinstance(source, str) else source
+        modules: Mapping[str, str | bytes] = {"main.js": source} if isinstance(source, str) else source
         digest = write_code(self._code_dir, modules)
         version = VersionRecord("version-1", "worker-1", digest, variables or {}, bindings, secrets=secrets or {})
         self._count += 1

@@ -228,6 +228,28 @@ async def test_a_loop_in_any_place_is_the_watchdogs_and_nobody_elses(pools: Pool
     assert await other.result() == {"ok": 1}
 
 
+# (memory 1 1 shared), "wait": an atomic wait without end, "spin": a loop without end
+WASM = bytes.fromhex(
+    "0061736d0100000001040160000003030200000504010301010"
+    "70f020477616974000004737069"
+    "6e00010a17020d0041004100427ffe0102001a0b070003400c000b0b"
+)
+
+
+@pytest.mark.req("DW-39", "MW-13")
+async def test_webassembly_can_spin_until_the_watchdog_comes_and_cannot_block(pools: Pools) -> None:
+    host = await pools.open(PoolSettings(2, context_cpu_limit_s=0.3, stop=PATIENT))
+    source = "import wasm from '/app/code.wasm'; const { exports } = new WebAssembly.Instance(wasm); export class Flow { run() { BODY } }"
+
+    def calling(name: str) -> dict[str, str | bytes]:
+        body = f"try {{ exports.{name}(); }} catch (error) {{ return {{ error: error.name }}; }}"
+        return {"main.js": source.replace("BODY", body), "code.wasm": WASM}
+
+    assert await (await host.start(calling("wait"))).result() in ({"error": "TypeError"}, {"error": "RuntimeError"})
+    evidence, why = await (await host.start(calling("spin"))).loss()
+    assert (evidence.exit_status, why.startswith("the code ran for 0.3 s")) == (-9, True)
+
+
 QUIET = {
     "a promise that never settles": "export class Flow { run() { return new Promise(() => {}); } }",
     "a thenable that never settles": "export class Flow { run() { return { then() {} }; } }",

@@ -24,7 +24,8 @@ async def test_a_context_runs_one_step_and_is_stopped_by_ack(host: ScriptedHost)
 
 
 @pytest.mark.req("DW-24")
-async def test_a_process_is_used_again_with_a_fresh_isolate(host: ScriptedHost) -> None:
+async def test_a_process_is_used_again_with_a_fresh_isolate(pools: Pools) -> None:
+    host = await pools.open(PoolSettings(1, stop=PATIENT))
     source = (
         "globalThis.n = (globalThis.n ?? 0) + 1; const n = globalThis.n; export class Flow { run() { return { n }; } }"
     )
