@@ -55,9 +55,11 @@ crash-matrix: $(VENV)/ready-dev
 hostile: $(VENV)/ready-dev
 	@$(RUN) -m pytest -q -s tests/emulator/front/test_storm.py $(PYTEST_OPTIONS)
 
-## Kill the host at every occasion of every fault point of the engine, for each kind of step; prints the matrix.
+## Kill the host, a runner and the gateway at every occasion of every fault point of the engine, for each kind of step;
+## prints a matrix for each.
 fault-matrix: $(VENV)/ready-dev
 	@$(RUN) -m tests.emulator.workflow.fault_matrix
+	@$(RUN) -m tests.emulator.workflow.process_matrix
 
 ## Renew the hashed requirements from pyproject.toml (needs uv).
 requirements:
