@@ -17,7 +17,7 @@ from host.engine.executor import Executor
 from host.engine.keeping import Keeping
 from host.engine.limits import EVERYTHING, Capabilities, Limits
 from host.engine.replenishment import AFTER_REPLENISH, replenish
-from host.engine.requests import CreateResource, DeleteResource, Mutation, fingerprint
+from host.engine.requests import CreateResource, DeleteResource, Mutation
 from host.engine.settlement import settle_by_operator
 from host.engine.vault import Vault
 from host.engine.waiters import Waiters
@@ -242,7 +242,7 @@ class Engine:
         request = Request(
             principal=principal,
             key=key,
-            fingerprint=fingerprint(mutation),
+            fingerprint=mutation.fingerprint,
             mutation=mutation,
             operation_id=self._ids.fresh("op"),
             fresh_uid=fresh_uid,

@@ -1,6 +1,10 @@
-"""What a caller may ask of the engine, as values: syntax was checked by whoever made them."""
+"""What a caller may ask of the engine, as values: syntax was checked by whoever made them.
 
-from dataclasses import dataclass
+Each has a `fingerprint`, equal for requests that HA-51 calls equal but for private values: action and uid stand for
+method and path. Of private inputs only the names take part; their values are compared through the host key (HA-61).
+"""
+
+from dataclasses import InitVar, dataclass, field
 from typing import TypeAlias
 
 from host.model.digest import sha256_hex
@@ -17,19 +21,28 @@ class CreateResource:
     space: str
     name: str
     spec: JsonObject
-    body: JsonObject
+    body: InitVar[JsonObject]
     inputs: PrivateInputs | None = None
+    fingerprint: str = field(init=False)
+
+    def __post_init__(self, body: JsonObject) -> None:
+        object.__setattr__(self, "fingerprint", _digest([Action.CREATE, body, *_names(self.inputs)]))
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateResource:
-    """HA-35."""
+    """HA-35. `body` as for a create."""
 
     uid: str
     expected_generation: int
     spec: JsonObject
-    body: JsonObject
+    body: InitVar[JsonObject]
     inputs: PrivateInputs | None = None
+    fingerprint: str = field(init=False)
+
+    def __post_init__(self, body: JsonObject) -> None:
+        value: JsonValue = [Action.UPDATE, self.uid, self.expected_generation, body, *_names(self.inputs)]
+        object.__setattr__(self, "fingerprint", _digest(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,10 @@ class DeleteResource:
 
     uid: str
     expected_generation: int
+
+    @property
+    def fingerprint(self) -> str:
+        return _digest([Action.DELETE, self.uid, self.expected_generation])
 
 
 Mutation: TypeAlias = CreateResource | UpdateResource | DeleteResource
@@ -48,19 +65,7 @@ def inputs_of(mutation: Mutation) -> PrivateInputs | None:
     return None if isinstance(mutation, DeleteResource) else mutation.inputs
 
 
-def fingerprint(mutation: Mutation) -> str:
-    """Equal for requests that HA-51 calls equal but for private values: action and uid stand for method and path.
-
-    Of private inputs only the names take part; their values are compared through the host key (HA-61).
-    """
-    match mutation:
-        case CreateResource():
-            value: JsonValue = [Action.CREATE, mutation.body, *_names(mutation.inputs)]
-        case UpdateResource():
-            generation = mutation.expected_generation
-            value = [Action.UPDATE, mutation.uid, generation, mutation.body, *_names(mutation.inputs)]
-        case DeleteResource():
-            value = [Action.DELETE, mutation.uid, mutation.expected_generation]
+def _digest(value: JsonValue) -> str:
     return sha256_hex(canonical_text(value).encode("utf-8"))
 
 

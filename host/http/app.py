@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from starlette.requests import ClientDisconnect, Request
@@ -16,6 +17,7 @@ from host.engine.requests import DeleteResource, Mutation
 from host.http import documents, pages
 from host.http.answers import RETRY_AFTER_S, json_response, problem, text_response
 from host.http.authentication import Authenticator, NoAuthentication
+from host.http.bodies import BodyReader, check_no_body
 from host.http.envelopes import (
     read_create,
     read_filter,
@@ -27,10 +29,8 @@ from host.http.envelopes import (
 )
 from host.http.reading import (
     check_host,
-    check_no_body,
     read_expected_generation,
     read_idempotency_key,
-    read_object,
     read_query,
 )
 from host.http.routes import METHODS, OPEN_ROUTES, Route, Target, find_route
@@ -71,6 +71,7 @@ class HostApi:
     def __init__(self, engine: Engine, settings: HttpSettings) -> None:
         self._engine = engine
         self._settings = settings
+        self._bodies = BodyReader(engine.limits.max_request_bytes)
         self._handlers: Mapping[tuple[Route, str], _Handler] = {
             (Route.DISCOVERY, "GET"): self._discover,
             (Route.DOCUMENTATION, "GET"): self._document,
@@ -166,9 +167,8 @@ class HostApi:
 
     async def _preview(self, call: _Call) -> Response:
         read_query(_raw_query(call.request))
-        body = await read_object(call.request, self._engine.limits.max_request_bytes)
         try:
-            mutation = read_preview(body)
+            mutation = await self._bodies.read(call.request, read_preview)
         except CallerError as error:
             if error.code is not ErrorCode.CAPABILITY_REQUIRED:
                 raise
@@ -177,20 +177,19 @@ class HostApi:
 
     async def _replenish(self, call: _Call) -> Response:
         read_query(_raw_query(call.request))
-        inputs = read_replenishment(await read_object(call.request, self._engine.limits.max_request_bytes))
+        inputs = await self._bodies.read(call.request, read_replenishment)
         found = await self._engine.replenish(call.principal, call.target.identifier, inputs)
         return json_response(documents.operation(found))
 
     async def _create(self, call: _Call) -> Response:
         key = self._mutation_key(call)
-        body = await read_object(call.request, self._engine.limits.max_request_bytes)
-        return await self._mutate(call, key, read_create(body))
+        return await self._mutate(call, key, await self._bodies.read(call.request, read_create))
 
     async def _update(self, call: _Call) -> Response:
         key = self._mutation_key(call)
         generation = read_expected_generation(call.request.headers)
-        body = await read_object(call.request, self._engine.limits.max_request_bytes)
-        return await self._mutate(call, key, read_update(call.target.identifier, generation, body))
+        read = partial(read_update, call.target.identifier, generation)
+        return await self._mutate(call, key, await self._bodies.read(call.request, read))
 
     async def _delete(self, call: _Call) -> Response:
         key = self._mutation_key(call)

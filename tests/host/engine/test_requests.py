@@ -2,14 +2,14 @@
 
 import pytest
 
-from host.engine.requests import CreateResource, DeleteResource, UpdateResource, fingerprint
+from host.engine.requests import CreateResource, DeleteResource, UpdateResource
 from host.http.envelopes import read_create
 from host.model.json import decode_object
 
 
 def update(spec: str, uid: str = "u", generation: int = 1) -> str:
     body = decode_object(f'{{"spec":{spec}}}')
-    return fingerprint(UpdateResource(uid, generation, {}, body))
+    return UpdateResource(uid, generation, {}, body).fingerprint
 
 
 @pytest.mark.req("HA-51")
@@ -40,8 +40,8 @@ def test_path_generation_and_method_take_part() -> None:
         update("{}"),
         update("{}", uid="v"),
         update("{}", generation=2),
-        fingerprint(DeleteResource("u", 1)),
-        fingerprint(DeleteResource("u", 2)),
+        DeleteResource("u", 1).fingerprint,
+        DeleteResource("u", 2).fingerprint,
     }
     assert len(prints) == 5
 
@@ -54,6 +54,6 @@ def test_a_fingerprint_holds_the_names_of_private_inputs_and_nothing_of_their_va
 
     one, other = envelope('{"A":"correct horse"}'), envelope('{"A":"other"}')
     assert "horse" not in repr(one)
-    assert fingerprint(one) == fingerprint(other)
-    prints = {fingerprint(envelope(inputs)) for inputs in ('{"A":"1"}', '{"B":"1"}', '{"A":"1","B":"2"}', "{}")}
+    assert one.fingerprint == other.fingerprint
+    prints = {envelope(inputs).fingerprint for inputs in ('{"A":"1"}', '{"B":"1"}', '{"A":"1","B":"2"}', "{}")}
     assert len(prints) == 4
