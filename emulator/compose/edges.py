@@ -106,6 +106,7 @@ async def serve_edges(
 
 async def _drain(host: Host, *servers: Server) -> None:
     """Take no more connections and claim nothing; what runs may end or park by itself for `DRAIN_S`."""
+    host.engine.stop_accepting()
     ways: list[Coroutine[Any, Any, None]] = [host.workerd.gateway.drain(), host.workflows.drain()]
     ways += [server.stop() for server in servers]
     tasks = [asyncio.create_task(way) for way in ways]

@@ -7,6 +7,7 @@ times are given, because a unit may run twice.
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from host.engine.admission import Admission
 from host.engine.authority import changeable_target
 from host.engine.checks import Checks, present
 from host.engine.requests import CreateResource, DeleteResource, Mutation, UpdateResource, inputs_of
@@ -57,17 +58,19 @@ class Accepted:
 class Acceptance:
     """Decides on mutations, and writes those that nothing speaks against."""
 
-    def __init__(self, checks: Checks, vault: Vault, faults: FaultPoints) -> None:
+    def __init__(self, checks: Checks, admission: Admission, vault: Vault, faults: FaultPoints) -> None:
         self._checks = checks
+        self._admission = admission
         self._vault = vault
         self._faults = faults
 
     def accept(self, tx: Transaction, request: Request) -> Accepted:
-        """Raises `CallerError`, or the request's `hindrance`; then nothing was written and no key used up."""
+        """Raises `HostApiError`, the request's `hindrance` included; then nothing was written and no key used up."""
         target = changeable_target(tx, request.principal, request.mutation)
         replayed = self._replayed(tx, request)
         if replayed is not None:
             return Accepted(replayed, is_replay=True)
+        self._admission.check(tx, request.principal.id)
         plan = self._checks.plan(tx, request.principal, request.mutation, target, request.hindrance)
         new = self._write(tx, request, target)
         add_references(tx, new.resource_uid, plan.targets)

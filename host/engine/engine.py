@@ -5,11 +5,13 @@ Answers are for one principal; what belongs to another is answered like what doe
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from host.engine.acceptance import AFTER_COMMIT, Acceptance, Accepted, Request
+from host.engine.admission import Admission
 from host.engine.authority import changeable_target, readable_operation, readable_resource
 from host.engine.checks import Checks
 from host.engine.cursors import Cursors
@@ -102,7 +104,8 @@ class Engine:
         self._vault = vault
         self._waiters = Waiters()
         self._checks = Checks(forms, capabilities, vault)
-        self._acceptance = Acceptance(self._checks, vault, faults)
+        self._admission = Admission(limits)
+        self._acceptance = Acceptance(self._checks, self._admission, vault, faults)
         self._executor = Executor(database, clock, real_time, backend, forms, faults, limits, vault, self._waiters)
         self._keeping = Keeping(database, clock, limits)
         self._accepting: set[asyncio.Task[Operation]] = set()
@@ -133,7 +136,12 @@ class Engine:
         await self._executor.recover()
         self._keeping.start()
 
+    def stop_accepting(self) -> None:
+        """Refuse new mutations from now on; replays and reads are answered until `close` (HA-14)."""
+        self._admission.close()
+
     async def close(self) -> None:
+        self.stop_accepting()
         await self._keeping.close()
         await asyncio.gather(*self._accepting, return_exceptions=True)
         await self._executor.close()
@@ -171,7 +179,7 @@ class Engine:
 
         hindrance = await self._hindrance(principal, mutation)
         try:
-            await self._database.read(check)
+            await self._read(check)
         except CallerError as error:
             if error.code in _NOT_SAID_BY_A_PREVIEW:
                 raise
@@ -212,11 +220,11 @@ class Engine:
 
     async def resource(self, principal: Principal, uid: str) -> Resource:
         """Raises `not_found`, or `gone` for one that this principal deleted (HA-33)."""
-        return await self._database.read(lambda tx: readable_resource(tx, principal, uid))
+        return await self._read(lambda tx: readable_resource(tx, principal, uid))
 
     async def operation(self, principal: Principal, operation_id: str) -> Operation:
         """Raises `not_found` (HA-43)."""
-        return await self._database.read(lambda tx: readable_operation(tx, principal, operation_id))
+        return await self._read(lambda tx: readable_operation(tx, principal, operation_id))
 
     async def resources(
         self, principal: Principal, where: ResourceFilter, limit: int | None, cursor: str | None
@@ -231,7 +239,7 @@ class Engine:
             parts = [list_resources(tx, owner, part, after, size + 1) for part in readable_parts(principal, where)]
             return sorted((each for part in parts for each in part), key=lambda each: each.uid)
 
-        found = await self._database.read(look)
+        found = await self._read(look)
         items = found[:size]
         is_last = len(found) <= size
         return Page(items, None if is_last else self._cursors.write(owner, where, items[-1].uid, now))
@@ -269,7 +277,9 @@ class Engine:
 
     async def _replenish(self, principal: Principal, operation_id: str, inputs: PrivateInputs) -> Operation:
         now = self._clock.now_ms()
-        operation = await self._commit(lambda tx: replenish(tx, principal, operation_id, inputs, self._vault, now))
+        operation = await self._commit(
+            lambda tx: replenish(tx, principal, operation_id, inputs, self._vault, now, self._faults)
+        )
         try:
             self._faults.reach(AFTER_REPLENISH)
         finally:
@@ -278,18 +288,18 @@ class Engine:
         return operation
 
     async def _commit(self, work: Callable[[Transaction], T]) -> T:
-        try:
+        with _worth_a_retry():
             return await self._database.write(work)
-        except DatabaseBusy as error:
-            raise HostError(
-                ErrorCode.TEMPORARILY_UNAVAILABLE, "the control database is busy", log=str(error)
-            ) from error
+
+    async def _read(self, work: Callable[[Transaction], T]) -> T:
+        with _worth_a_retry():
+            return await self._database.read(work)
 
     async def _hindrance(self, principal: Principal, mutation: Mutation) -> HostApiError | None:
         """Asked before the transaction, answered inside it: the key and the rows come first (HA-52)."""
         if not isinstance(mutation, DeleteResource):
             return None
-        found = await self._database.read(lambda tx: find_resource(tx, principal.id, mutation.uid))
+        found = await self._read(lambda tx: find_resource(tx, principal.id, mutation.uid))
         form = None if found is None else self._forms.get(found.form_url)
         if found is None or form is None:
             return None
@@ -300,9 +310,19 @@ class Engine:
         return None if reason is None else dependency_conflict(reason)
 
     async def _operation(self, operation_id: str) -> Operation:
-        found = await self._database.read(lambda tx: find_operation(tx, operation_id))
+        found = await self._read(lambda tx: find_operation(tx, operation_id))
         assert found is not None, "an accepted Operation is kept"
         return found
+
+
+@contextmanager
+def _worth_a_retry() -> Iterator[None]:
+    """Another process that keeps the database to itself is no failure of this host (HA-14)."""
+    try:
+        yield
+    except DatabaseBusy as error:
+        detail = "the control database is busy"
+        raise HostError(ErrorCode.TEMPORARILY_UNAVAILABLE, detail, log=str(error)) from error
 
 
 def readable_parts(principal: Principal, where: ResourceFilter) -> list[ResourceFilter]:

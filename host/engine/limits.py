@@ -9,6 +9,7 @@ from host.model.time import LATEST_MS
 class Limits:
     """`settle_wait_s` is how long an answer waits for its Operation; `running_operations` bounds backend work.
 
+    A principal has at most `unfinished_operations` of them at a time: a new one beyond that is `rate_limited` (HA-14).
     A private value is kept for at most `private_value_s` of contract time, a cursor is good for `cursor_window_s`.
     """
 
@@ -17,6 +18,7 @@ class Limits:
     replay_window_s: int = 86400
     settle_wait_s: float = 0.5
     running_operations: int = 8
+    unfinished_operations: int = 1000
     private_value_s: int = 3600
     cursor_window_s: int = 86400
 

@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 
-from host.http.statuses import STATUS_OF, TITLE_OF
+from host.http.statuses import RETRIABLE_STATUSES, STATUS_OF, TITLE_OF
 from host.model.errors import ErrorCode, HostApiError
 from host.model.json import JsonObject, text_of
 
 RETRY_AFTER_S = "1"
-
-_RETRIABLE = frozenset({ErrorCode.RATE_LIMITED, ErrorCode.TEMPORARILY_UNAVAILABLE})
 
 
 def json_response(
@@ -49,7 +47,7 @@ def _headers(code: ErrorCode, allowed: Sequence[str], schemes: Sequence[str], ht
         return {"allow": ", ".join(allowed)}
     if code is ErrorCode.UNAUTHENTICATED:
         return {"www-authenticate": ", ".join(schemes)}
-    if code in _RETRIABLE:
+    if STATUS_OF[code] in RETRIABLE_STATUSES:
         return {"retry-after": RETRY_AFTER_S}
     if code is ErrorCode.REQUEST_TOO_LARGE and http_version.startswith("1"):
         return {"connection": "close"}  # the rest of the body stays unread

@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from host.engine.limits import Capabilities, Limits
 from host.http.routes import METHODS, OPEN_ROUTES, PATHS, ROOT, Route
 from host.http.schemas import PARAMETERS, Answer, answer_of, bodies, parameters_of, refusals_of, schemas
-from host.http.statuses import STATUS_OF, TITLE_OF
+from host.http.statuses import RETRIABLE_STATUSES, STATUS_OF, TITLE_OF
 from host.model.errors import ErrorCode
 from host.model.json import JsonObject, JsonValue
+
+_RETRY_AFTER: JsonObject = {"required": True, "schema": {"type": "integer", "minimum": 1}}
 
 
 def document(origin: str, schemes: Iterable[str], limits: Limits, offered: Capabilities) -> JsonObject:
@@ -71,7 +73,7 @@ def _responses(route: Route, method: str, answer: Answer) -> JsonObject:
         headers["Location"] = {"required": True, "schema": {"type": "string", "pattern": f"^https://[^/]+{ROOT}/"}}
     found: JsonObject = {"200": {"description": "done", "headers": headers, "content": content}}
     if is_mutation:
-        later: JsonObject = {**headers, "Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}
+        later: JsonObject = {**headers, "Retry-After": _RETRY_AFTER}
         found["202"] = {"description": "accepted, not settled yet", "headers": later, "content": content}
     for status, codes in _refusals(route, method):
         found[str(status)] = _refusal(status, codes)
@@ -91,7 +93,10 @@ def _refusal(status: int, codes: list[ErrorCode]) -> JsonObject:
     schema: JsonObject = {
         "allOf": [_named("Problem"), {"properties": {"status": {"const": status}, "code": {"enum": values}}}]
     }
-    return {"description": TITLE_OF[status], "content": {"application/problem+json": {"schema": schema}}}
+    found: JsonObject = {"description": TITLE_OF[status], "content": {"application/problem+json": {"schema": schema}}}
+    if status in RETRIABLE_STATUSES:
+        found["headers"] = {"Retry-After": _RETRY_AFTER}
+    return found
 
 
 def _named(name: str) -> JsonObject:

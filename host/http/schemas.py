@@ -46,6 +46,7 @@ _MUTATION = (
     ErrorCode.UNSUPPORTED_FORM,
     ErrorCode.INVALID_SPEC,
     ErrorCode.CAPABILITY_REQUIRED,
+    ErrorCode.RATE_LIMITED,
 )
 _TARGETED = (
     ErrorCode.NOT_FOUND,

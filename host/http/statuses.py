@@ -53,3 +53,6 @@ TITLE_OF: Mapping[int, str] = MappingProxyType(
         503: "Service Unavailable",
     }
 )
+
+RETRIABLE_STATUSES = frozenset({429, 503})
+"""Those that say when to try again, and nothing of whether the request was accepted (HA-14)."""

@@ -71,6 +71,13 @@ def unfinished_operations(tx: Transaction) -> list[Operation]:
     return [_operation(row) for row in rows]
 
 
+def has_unfinished(tx: Transaction, owner: str, count: int) -> bool:
+    """Whether the owner has at least `count` unfinished Operations; costs no more when it has many more of them."""
+    source = "operations INDEXED BY unfinished_by_owner WHERE owner = ? AND"
+    rows = tx.execute(f"SELECT 1 FROM {source} {_UNFINISHED} LIMIT 1 OFFSET ?", (owner, count - 1))
+    return bool(rows)
+
+
 def take(tx: Transaction, operation: Operation, at_ms: int) -> Operation:
     """Give the caller the lease under a new epoch; the Operation runs (HA-46)."""
     return _advance(tx, operation, Event.TAKE, Effect.UNKNOWN, None, at_ms, is_taken=True)

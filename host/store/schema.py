@@ -110,4 +110,9 @@ CREATE TABLE private_values (
 CREATE INDEX values_by_expiry ON private_values (expires_at_ms) WHERE sealed IS NOT NULL;
 """
 
-MIGRATIONS: Sequence[str] = (_FIRST, _SECOND)
+_THIRD = """
+-- How many Operations a principal has under way is asked at each acceptance.
+CREATE INDEX unfinished_by_owner ON operations (owner) WHERE status NOT IN ('succeeded', 'failed');
+"""
+
+MIGRATIONS: Sequence[str] = (_FIRST, _SECOND, _THIRD)

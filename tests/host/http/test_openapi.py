@@ -67,7 +67,7 @@ def test_every_code_is_said_with_its_status() -> None:
                 for code in content["schema"]["allOf"][1]["properties"]["code"]["enum"] if content else ():
                     assert STATUS_OF[ErrorCode(code)] == int(status)
                     said.add(ErrorCode(code))
-    everywhere = {ErrorCode.METHOD_NOT_ALLOWED, ErrorCode.CAPABILITY_UNAVAILABLE, ErrorCode.RATE_LIMITED}
+    everywhere = {ErrorCode.METHOD_NOT_ALLOWED, ErrorCode.CAPABILITY_UNAVAILABLE}
     assert set(ErrorCode) - said == everywhere, "these belong to no route of the document"
 
 

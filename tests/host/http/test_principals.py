@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from host.engine.limits import Limits
 from host.http.authentication import TokenAuthentication, TokenTable
 from host.http.routes import ROOT
 from host.model.digest import sha256_hex
@@ -35,10 +36,10 @@ class People:
 
 
 @asynccontextmanager
-async def people(path: Path, entries: Mapping[str, Principal]) -> AsyncIterator[People]:
+async def people(path: Path, entries: Mapping[str, Principal], limits: Limits | None = None) -> AsyncIterator[People]:
     holder: list[People] = []
     authenticator = TokenAuthentication(lambda: holder[0].table())
-    async with running_api(path / "control.sqlite", authenticator=authenticator) as api:
+    async with running_api(path / "control.sqlite", authenticator=authenticator, limits=limits) as api:
         holder.append(People(api, dict(entries)))
         yield holder[0]
 
