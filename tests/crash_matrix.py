@@ -15,23 +15,24 @@ from pathlib import Path
 from typing import Any
 
 from host.engine import acceptance, executor
-from host.engine.replenishment import AFTER_REPLENISH
+from host.engine.replenishment import AFTER_REPLENISH, BEFORE_REPLENISH
 from host.model.faults import registered
 from tests.host.api import VERSIONS, Api, Json
-from tests.host.crash.lives import ACTIONS, KEY, change, fork, prepare, target
+from tests.host.crash.lives import ACTIONS, KEY, REPLENISH, change, fork, prepare, target, waiting
 
 RECOVERY = executor.AFTER_RECONCILING
-POINTS = tuple(name for name in registered() if name.startswith("host.") and name != AFTER_REPLENISH)
-"""Every point of the Host API; giving private inputs again is no part of these three changes."""
-ALWAYS = {
-    acceptance.BEFORE_COMMIT,
-    acceptance.AFTER_COMMIT,
-    executor.AFTER_TAKE,
-    executor.AFTER_BACKEND,
-    executor.AFTER_SETTLE,
-    RECOVERY,
-}
-"""Points that no change gets around."""
+POINTS = tuple(name for name in registered() if name.startswith("host."))
+"""Every point of the Host API."""
+CARRYING_OUT = {executor.AFTER_TAKE, executor.AFTER_BACKEND, executor.AFTER_SETTLE, RECOVERY}
+ACCEPTING = {acceptance.BEFORE_COMMIT, acceptance.AFTER_COMMIT}
+REPLENISHING = {BEFORE_REPLENISH, AFTER_REPLENISH}
+CHANGES = (*((form, action) for form in VERSIONS for action in ACTIONS), ("WorkerVersion", REPLENISH))
+"""Every change of every Form, and the private inputs given again to an Operation that waits for them (HA-62)."""
+
+
+def passed_by(action: str) -> set[str]:
+    """Points that the action does not get around."""
+    return CARRYING_OUT | (REPLENISHING if action == REPLENISH else ACCEPTING)
 
 
 class Matrix:
@@ -49,7 +50,7 @@ class Matrix:
         work = partial(change, form=form, action=action, known=self._known[form, action])
         first = executor.AFTER_TAKE if point == RECOVERY else point
         ended, _ = fork(place, first, work)
-        if ended == 0 and point not in ALWAYS:
+        if ended == 0 and point not in passed_by(action):
             return "-"
         if ended != -signal.SIGKILL:
             return f"ended with {ended}"
@@ -65,7 +66,7 @@ class Matrix:
             return f"operations {before} became {after}"
         if (operation["status"], operation["effect"]) != ("succeeded", "complete"):
             return f"{operation['status']}, {operation['effect']}"
-        if operation["generation"] != (1 if action == "create" else 2):
+        if operation["generation"] != (1 if action in ("create", REPLENISH) else 2):
             return f"generation {operation['generation']}"
         sql = "SELECT generation, observed_generation, phase FROM resources WHERE uid = ?"
         found = _rows(place, sql, operation["resourceUid"])
@@ -83,7 +84,9 @@ class Matrix:
 
             async def work(api: Api) -> Json:
                 known = await prepare(api)
-                if action != "create":
+                if action == REPLENISH:
+                    known["operation"] = await waiting(api, form, known)
+                elif action != "create":
                     known["target"] = await target(api, form, known)
                 return dict(known)
 
@@ -96,7 +99,7 @@ class Matrix:
         """Resources of the Form there must be in the end."""
         place = self._prepared(form, action)
         ((before,),) = _rows(place, "SELECT count(*) FROM resources WHERE form_url LIKE ?", f"%/{form}/%")
-        return int(before) + {"create": 1, "update": 0, "delete": -1}[action]
+        return int(before) + {"create": 1, "update": 0, "delete": -1, REPLENISH: 0}[action]
 
 
 def _operations(place: Path) -> list[tuple[str, str]]:
@@ -117,9 +120,10 @@ def _rows(place: Path, sql: str, value: str) -> list[tuple[Any, ...]]:
 
 def cases(is_small: bool) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Form, action and points; the small form takes one point for each Form and action, all of them in turn."""
-    chosen = sorted(ALWAYS)
-    for number, (form, action) in enumerate((form, action) for form in VERSIONS for action in ACTIONS):
-        yield form, action, (chosen[number % len(chosen)],) if is_small else POINTS
+    chosen = sorted(CARRYING_OUT | ACCEPTING)
+    for number, (form, action) in enumerate(CHANGES):
+        few = tuple(sorted(REPLENISHING)) if action == REPLENISH else (chosen[number % len(chosen)],)
+        yield form, action, few if is_small else POINTS
 
 
 def main(is_small: bool) -> int:

@@ -19,6 +19,8 @@ from tests.host.backend import FakeBackend
 KEY = "key-of-the-change-0"
 SECRETS = {"TOKEN": "correct horse"}
 ACTIONS = ("create", "update", "delete")
+REPLENISH = "replenish"
+HOUR_MS = 3_600_000
 
 
 class DurableDict(dict[str, Any]):
@@ -76,6 +78,21 @@ async def target(api: Api, form: str, known: dict[str, str]) -> str:
     return str((await api.settled(answer.json()["id"]))["resourceUid"])
 
 
+async def waiting(api: Api, form: str, known: dict[str, str]) -> str:
+    """The id of a creation under the fixed key whose private inputs expired before it was taken up (HA-63)."""
+    api.backend.hold("workers.register")
+    worker = (await api.create("ModuleWorker", "slow", {})).json()
+    spec = {**spec_of(api, form, known), "worker": ref(worker["resourceUid"])}
+    queued = (await api.create(form, "waiting", spec, key=KEY, **inputs_of(form))).json()
+    api.clock.move_to(api.clock.now_ms() + HOUR_MS)
+    api.backend.release("workers.register")
+    await api.settled(worker["id"])
+    while (found := await api.operation(queued["id"]))["status"] == "queued":
+        await api.engine.wait_for_settlement(await api.engine.operation(api.principal, queued["id"]))
+    assert found["status"] == "waiting_input", found
+    return str(found["id"])
+
+
 def spec_of(api: Api, form: str, known: dict[str, str], is_update: bool = False) -> Json:
     """The spec to create or update with; only a Deployment's can be another one."""
     worker = {"worker": ref(known["worker"])}
@@ -105,10 +122,19 @@ async def change(api: Api, form: str, action: str, known: dict[str, str]) -> Jso
             answer = await api.create(form, "made", spec_of(api, form, known), key=KEY, **inputs_of(form))
         case "update":
             answer = await api.update(known["target"], 1, spec_of(api, form, known, is_update=True), key=KEY)
-        case _:
+        case "delete":
             answer = await api.delete(known["target"], 1, key=KEY)
+        case _:
+            return await replenish(api, known["operation"])
     assert answer.status_code in (200, 202), answer.text
     return await api.settled(answer.json()["id"])
+
+
+async def replenish(api: Api, operation: str) -> Json:
+    """The private inputs given again, in this life or for the second time; the Operation once it is decided."""
+    answer = await api.replenish(operation, SECRETS)
+    assert answer.status_code == 200 or answer.json()["code"] == "operation_terminal", answer.text
+    return await api.settled(operation)
 
 
 async def live(directory: Path, point: str | None, work: Callable[[Api], Coroutine[Any, Any, Json]]) -> Json:
