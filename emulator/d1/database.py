@@ -74,7 +74,7 @@ class Database:
 
         A caller that is cancelled leaves the batch queued: it is committed all the same.
         """
-        return await asyncio.shield(self.submit(statements))
+        return await self.submit(statements)
 
     async def query(self, statements: Sequence[Preparable]) -> list[Result]:
         """Run reading statements on one snapshot of what is committed."""

@@ -19,7 +19,10 @@ class Driver(Protocol):
     """Runs checked statements; every error is a `host.sqlite.DatabaseError`."""
 
     def submit(self, statements: Sequence[Statement]) -> "asyncio.Future[list[Result]]":
-        """Queue one transaction now, in the order of the calls; the future ends when it is durable or refused."""
+        """Queue one transaction now, in the order of the calls; the future ends when it is durable or refused.
+
+        Cancelling the future withdraws nothing.
+        """
 
     async def query(self, statements: Sequence[Statement]) -> list[Result]:
         """Run reading statements on one snapshot of what is committed."""

@@ -16,6 +16,8 @@ def check_values(values: Iterable[object]) -> None:
     UTF-8 form.
     """
     for position, value in enumerate(values, 1):
+        if value is None or (type(value) is str and value.isascii()):
+            continue
         why = _fault(value)
         if why is not None:
             raise ValueRefused(f"parameter {position} {why}")

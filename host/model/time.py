@@ -14,13 +14,13 @@ from typing import Protocol, assert_never
 
 LATEST_MS = 253402300799999  # 9999-12-31T23:59:59.999Z
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_START = _EPOCH.replace(tzinfo=None)  # without an offset in its text
 _LONGEST_NAP_S = 30.0  # a system clock may be set by hand: look again at least this often
 
 
 def timestamp(at_ms: int) -> str:
     """RFC 3339 in UTC with milliseconds, the text `Date.prototype.toISOString()` gives (HA-05, RS-30)."""
-    moment = _EPOCH + timedelta(milliseconds=at_ms)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z".rjust(24, "0")
+    return (_START + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds") + "Z"
 
 
 class Clock(Protocol):

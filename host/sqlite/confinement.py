@@ -4,6 +4,8 @@ Statements of the database itself (transactions, migrations) are not confined. K
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from secrets import token_hex
 
 import apsw
 
@@ -17,6 +19,11 @@ _TEMPORARY = frozenset(
         apsw.SQLITE_CREATE_TEMP_VIEW,
     }
 )
+
+
+_WRITES = ("INSERT", "UPDATE", "DELETE")
+_MOST_KNOWN = 512
+_LONGEST_KNOWN = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,23 @@ class ConfinedConnection(apsw.Connection):
     _confinement: Confinement | None = None
     _is_controlling = False
 
+    @cached_property
+    def _secret(self) -> str:
+        return token_hex(16)
+
+    @cached_property
+    def known_writes(self) -> set[str]:
+        """Texts seen to be one statement without result columns: neither depends on the schema, so that they need
+        not be looked at again.
+        """
+        return set()
+
+    def remember_write(self, sql: str) -> None:
+        """Add a text that was seen to run as one INSERT, UPDATE or DELETE that returns nothing."""
+        known = self.known_writes
+        if len(known) < _MOST_KNOWN and len(sql) <= _LONGEST_KNOWN and sql.lstrip()[:6].upper() in _WRITES:
+            known.add(sql)
+
     def confine(self, confinement: Confinement) -> None:
         """From now on, `execute` runs only what the confinement allows."""
         confinement.limits.apply(self)
@@ -81,10 +105,10 @@ class ConfinedConnection(apsw.Connection):
         self.authorizer = self._authorize
 
     def control(self, sql: str) -> None:
-        """Run a statement of the database itself. Not cached, so that nobody else meets it ready-made."""
+        """Run a statement of the database itself, kept ready-made under a text that nobody else can guess."""
         self._is_controlling = True
         try:
-            self.execute(sql, can_cache=self._confinement is None)
+            self.execute(f"{sql} -- {self._secret}")
         finally:
             self._is_controlling = False
 

@@ -11,7 +11,7 @@ import aiosqlite
 from host.sqlite.confinement import ConfinedConnection, Confinement
 from host.sqlite.connection import check_json_rules, connect, run_whole
 from host.sqlite.errors import DatabaseError
-from host.sqlite.group import Failed, Work, run_group, run_read
+from host.sqlite.group import Failed, Result, Work, run_group, run_read
 from host.sqlite.migration import migrate
 from host.sqlite.transaction import Transaction
 
@@ -60,7 +60,7 @@ class Database:
     def submit(self, work: Callable[[Transaction], T]) -> "asyncio.Future[T]":
         """Queue a unit of work at once, in order of the calls; the future ends when the commit has returned.
 
-        A unit may run twice (see `run_group`) and must have no effect outside the database.
+        A unit may run more than once (see `run_group`) and must have no effect outside the database.
         """
         if self._is_closing:
             raise DatabaseError(f"{self.path} is closed")
@@ -74,7 +74,7 @@ class Database:
 
         A cancelled caller leaves the unit queued: it is committed all the same.
         """
-        return await asyncio.shield(self.submit(work))
+        return await self.submit(work)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on a snapshot of the committed state; it sees every write that was awaited before."""
@@ -103,14 +103,25 @@ class Database:
     async def _commit_one_group(self) -> None:
         members = [self._queue.popleft() for _ in range(min(len(self._queue), _LARGEST_GROUP))]
         works = [work for work, _ in members]
+        futures = [future for _, future in members]
+        loop = asyncio.get_running_loop()
+
+        def run(connection: ConfinedConnection) -> None:
+            results = run_group(connection, works)
+            loop.call_soon_threadsafe(_deliver, futures, results)  # a turn of the loop earlier than from here
+
         try:
-            results = await run_whole(self._writer, lambda connection: run_group(connection, works))
+            await run_whole(self._writer, run)
         except Exception as error:
-            results = [Failed(error) for _ in members]
-        for (_, future), result in zip(members, results, strict=True):
-            if future.done():
-                continue
-            if isinstance(result, Failed):
-                future.set_exception(result.error)
-            else:
-                future.set_result(result.value)
+            _deliver(futures, [Failed(error) for _ in members])
+
+
+def _deliver(futures: Sequence[asyncio.Future[Any]], results: Sequence[Result]) -> None:
+    """Tell the callers; one that left has cancelled its future."""
+    for future, result in zip(futures, results, strict=True):
+        if future.done():
+            continue
+        if isinstance(result, Failed):
+            future.set_exception(result.error)
+        else:
+            future.set_result(result.value)

@@ -54,6 +54,9 @@ class NotAuthorized(StatementRefused):
     """The statement would control transactions, open other files, set a PRAGMA or make temporary objects."""
 
 
+DRIVER_ERRORS = (apsw.Error, TypeError, OverflowError, UnicodeEncodeError)
+"""What the driver raises, for a statement or for a value it cannot bind."""
+
 _CLASSES: tuple[tuple[type[Exception], type[DatabaseError]], ...] = (
     (apsw.ConstraintError, ConstraintFailed),
     (apsw.BusyError, DatabaseBusy),
@@ -91,7 +94,12 @@ def translated() -> Iterator[None]:
     """Turn a driver exception into one of ours, the original kept as its cause."""
     try:
         yield
-    except apsw.Error as error:
-        raise _class_of(error)(str(error)) from error
-    except (TypeError, OverflowError, UnicodeEncodeError) as error:
-        raise ValueRefused(f"a bound value is not storable: {error}") from error
+    except DRIVER_ERRORS as error:
+        raise translation(error) from error
+
+
+def translation(error: Exception) -> DatabaseError:
+    """The exception of ours for one of `DRIVER_ERRORS`."""
+    if isinstance(error, apsw.Error):
+        return _class_of(error)(str(error))
+    return ValueRefused(f"a bound value is not storable: {error}")

@@ -1,4 +1,4 @@
-"""Runs a group of units of work in one commit, each in a savepoint of its own.
+"""Runs a group of units of work in one commit; once a member fails, each in a savepoint of its own.
 
 Owns what happens when a member fails or ends the transaction itself; knows nothing of queues or threads.
 """
@@ -34,36 +34,57 @@ Result: TypeAlias = Done | Failed
 def run_group(connection: ConfinedConnection, works: Sequence[Work]) -> list[Result]:
     """Run `works` in order, in one commit. A result stands only when the commit has returned.
 
-    A member that ends the transaction (`OR ROLLBACK`) undoes what ran before it, so then every member runs again
-    in a commit of its own: none is acknowledged twice and none is lost. A unit of work may therefore run twice and
-    must have no effect outside the database.
+    Savepoints cost as much as a small member, so the first attempt makes none: a member that raises undoes the whole
+    group, and all run again, each in a savepoint. A member that ends the transaction (`OR ROLLBACK`) undoes what ran
+    before it, so then every member runs again in a commit of its own. None is acknowledged twice and none is lost. A
+    unit of work may therefore run more than once and must have no effect outside the database.
     """
-    if len(works) == 1:
-        return [_run_alone(connection, works[0])]
-    try:
-        results = _run_together(connection, works)
-    except _TransactionEnded:
-        return [_run_alone(connection, work) for work in works]
-    except DatabaseError as error:
-        return [Failed(error) for _ in works]
-    return results
+    if len(works) > 1:
+        for run_members in (_run_bare, _run_in_savepoints):
+            try:
+                return _run_together(connection, works, run_members)
+            except _NotTogether:
+                continue
+            except DatabaseError as error:
+                return [Failed(error) for _ in works]
+    return [_run_alone(connection, work) for work in works]
 
 
-class _TransactionEnded(Exception):
-    """A member left no transaction behind."""
+class _NotTogether(Exception):
+    """A member failed where nothing keeps it apart, or left no transaction behind."""
 
 
-def _run_together(connection: ConfinedConnection, works: Sequence[Work]) -> list[Result]:
+RunMembers: TypeAlias = Callable[[ConfinedConnection, Sequence[Work]], list[Result]]
+
+
+def _run_together(connection: ConfinedConnection, works: Sequence[Work], run_members: RunMembers) -> list[Result]:
     with translated():
         connection.control("BEGIN IMMEDIATE")
     try:
-        results = [_run_member(connection, work) for work in works]
+        results = run_members(connection, works)
         with translated():
             connection.control("COMMIT")
     except BaseException:
         _roll_back(connection)
         raise
     return results
+
+
+def _run_bare(connection: ConfinedConnection, works: Sequence[Work]) -> list[Result]:
+    transaction = Transaction(connection)
+    results: list[Result] = []
+    for work in works:
+        try:
+            results.append(Done(work(transaction)))
+        except Exception as error:
+            raise _NotTogether from error
+        if not connection.in_transaction:
+            raise _NotTogether
+    return results
+
+
+def _run_in_savepoints(connection: ConfinedConnection, works: Sequence[Work]) -> list[Result]:
+    return [_run_member(connection, work) for work in works]
 
 
 def _run_member(connection: ConfinedConnection, work: Work) -> Result:
@@ -73,12 +94,12 @@ def _run_member(connection: ConfinedConnection, work: Work) -> Result:
         result: Result = Done(work(Transaction(connection)))
     except Exception as error:
         if not connection.in_transaction:
-            raise _TransactionEnded from error
+            raise _NotTogether from error
         with translated():
             connection.control("ROLLBACK TO member")
         result = Failed(error)
     if not connection.in_transaction:
-        raise _TransactionEnded
+        raise _NotTogether
     with translated():
         connection.control("RELEASE member")
     return result

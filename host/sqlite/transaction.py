@@ -6,7 +6,8 @@ from typing import TypeAlias, cast
 
 import apsw
 
-from host.sqlite.errors import StatementRefused, translated
+from host.sqlite.confinement import ConfinedConnection
+from host.sqlite.errors import DRIVER_ERRORS, StatementRefused, translated, translation
 
 Value: TypeAlias = int | float | str | bytes | None
 Row: TypeAlias = tuple[Value, ...]
@@ -41,7 +42,7 @@ class _Trace:
 class Transaction:
     """Statements of one unit of work, valid only while the unit runs, in the database's own thread."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: ConfinedConnection) -> None:
         self._connection = connection
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
@@ -51,8 +52,23 @@ class Transaction:
 
     def query(self, sql: str, parameters: Sequence[Value] = ()) -> Answer:
         """Run exactly one statement and return its rows with their column names. Raises `DatabaseError`."""
+        connection = self._connection
+        before = connection.total_changes()
+        columns: tuple[str, ...] = ()
+        rows: list[Row] = []
+        if sql in connection.known_writes:
+            try:
+                connection.execute(sql, parameters)
+            except DRIVER_ERRORS as error:
+                raise translation(error) from error
+        else:
+            columns, rows = self._trace_one(sql, parameters)
+        changes = connection.changes() if connection.total_changes() != before else 0
+        return Answer(columns, rows, changes, connection.last_insert_rowid())
+
+    def _trace_one(self, sql: str, parameters: Sequence[Value]) -> tuple[tuple[str, ...], list[Row]]:
+        """Column names and rows of a text that is seen to hold one statement."""
         trace = _Trace(most=1)
-        before = self._connection.total_changes()
         with translated():
             cursor = self._connection.cursor()
             cursor.exec_trace = trace
@@ -62,9 +78,9 @@ class Transaction:
                 raise StatementRefused("a prepared statement holds one statement; use batch or exec") from error
         if not trace.count:
             raise StatementRefused("there is no statement in the text")
-        has_changed = self._connection.total_changes() != before
-        changes = self._connection.changes() if has_changed else 0
-        return Answer(trace.columns, rows, changes, self._connection.last_insert_rowid())
+        if not trace.columns:
+            self._connection.remember_write(sql)
+        return trace.columns, rows
 
     def run_script(self, sql: str) -> int:
         """Run every statement of a text without parameters; returns how many there were. Raises `DatabaseError`."""

@@ -66,7 +66,7 @@ class WorkerdDriver:
         await self._client.aclose()
 
     def submit(self, statements: Sequence[Statement]) -> "asyncio.Future[list[Result]]":
-        return asyncio.ensure_future(self._in_turn(list(statements)))
+        return asyncio.shield(asyncio.ensure_future(self._in_turn(list(statements))))
 
     async def query(self, statements: Sequence[Statement]) -> list[Result]:
         return await self._batch(statements)

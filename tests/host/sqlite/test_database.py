@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from host.sqlite import (
     NewerDatabase,
     StatementRefused,
     Transaction,
+    ValueRefused,
 )
 
 APPLICATION_ID = 0x74616B6F
@@ -51,6 +53,33 @@ async def test_a_failing_member_of_a_group_undoes_itself_alone(database: Databas
     await database.write(_insert(2))
     results = await asyncio.gather(*(database.write(_insert(i)) for i in (1, 2, 3)), return_exceptions=True)
     assert [type(result) for result in results] == [int, ConstraintFailed, int]
+    assert await _ids(database) == [1, 2, 3]
+
+
+async def test_a_member_that_fails_after_a_write_takes_nobody_elses_with_it(database: Database) -> None:
+    def fails(transaction: Transaction) -> int:
+        transaction.execute("INSERT INTO things VALUES (7, 'x')")
+        return _insert(2)(transaction)
+
+    await database.write(_insert(2))
+    works = [_insert(1), fails, _insert(3), fails, _insert(4)]
+    results = await asyncio.gather(*(database.write(work) for work in works), return_exceptions=True)
+    assert [type(result) for result in results] == [int, ConstraintFailed, int, ConstraintFailed, int]
+    assert await _ids(database) == [1, 2, 3, 4]
+
+
+async def test_a_statement_that_is_run_again_answers_as_the_first_time(database: Database) -> None:
+    sql = "INSERT INTO things VALUES (?, 'x') ON CONFLICT DO NOTHING"
+    answers = [await database.write(partial(Transaction.query, sql=sql, parameters=(n,))) for n in (1, 2, 2, 3)]
+    assert [(each.columns, each.rows, each.changes, each.last_row_id) for each in answers] == [
+        ((), [], changes, row_id) for changes, row_id in ((1, 1), (1, 2), (0, 2), (1, 3))
+    ]
+    with pytest.raises(StatementRefused):
+        await database.write(lambda t: t.query(sql, (1, 2)))
+    with pytest.raises(ValueRefused):
+        await database.write(lambda t: t.query(sql, (2**63,)))
+    with pytest.raises(StatementRefused):
+        await database.write(lambda t: t.query(f"{sql}; {sql}", (8, 9)))
     assert await _ids(database) == [1, 2, 3]
 
 
