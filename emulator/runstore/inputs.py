@@ -7,7 +7,7 @@ from emulator.runstore.errors import MalformedRunInputError, RunStateNotStorable
 from emulator.runstore.instants import LATEST_MS, milliseconds
 from emulator.runstore.rows import RunRow
 from emulator.runstore.rules import number
-from emulator.runstore.texts import Layout, NotJsonError, child, scan
+from emulator.runstore.texts import NotJsonError, Number, child, most_depth, quick_members, scan
 
 DEEPEST = 1000
 """Containers inside each other that SQLite's JSON functions read, the outermost being the first."""
@@ -90,18 +90,24 @@ def require_object_start(snapshot: str, name: str = "snapshot") -> None:
         raise MalformedRunInputError(f"{name} is not a JSON object")
 
 
-def require_object(text: str, name: str) -> Layout:
-    """Strict JSON of any depth whose root is an object (RS-63). Raises `MalformedRunInputError`."""
+def require_object(text: str, name: str) -> dict[str, object] | None:
+    """Strict JSON of any depth whose root is an object (RS-63). Raises `MalformedRunInputError`.
+
+    Gives what `quick_members` gave.
+    """
     require_object_start(text, name)
-    try:
-        return scan(text)
-    except NotJsonError as error:
-        raise MalformedRunInputError(f"{name} is not a JSON object: {error}") from error
+    members = quick_members(text)
+    if members is None:
+        try:
+            scan(text)
+        except NotJsonError as error:
+            raise MalformedRunInputError(f"{name} is not a JSON object: {error}") from error
+    return members
 
 
-def nests_too_deep(text: str) -> bool:
+def nests_too_deep(text: str, deepest: int = DEEPEST) -> bool:
     """Whether SQLite cannot parse a text of strict JSON."""
-    return scan(text).depth > DEEPEST
+    return most_depth(text) > deepest and scan(text).depth > deepest
 
 
 def require_expectation(expected: Expectation) -> None:
@@ -116,15 +122,22 @@ def require_expectation(expected: Expectation) -> None:
 
 def require_patch(patch: LifecyclePatch, expected: Expectation) -> None:
     """Raises `MalformedRunInputError`, and `RunStateNotStorableError` for a lifecycle that nests too deep for a row."""
-    layout = require_object(patch.lifecycle, "the lifecycle")
-    written = number(child(patch.lifecycle, "revision"))
+    members = require_object(patch.lifecycle, "the lifecycle")
+    written = _revision_of(patch.lifecycle, members)
     _require_revision(written, "the lifecycle's revision")
     if expected.lifecycle_revision is not None and written is not None and written < expected.lifecycle_revision:
         raise MalformedRunInputError("the lifecycle's revision only grows")
     require_instant(patch.updated_at, "updated_at")
     _require_timestamp(patch.timestamp)
-    if layout.depth >= DEEPEST:
+    if nests_too_deep(patch.lifecycle, DEEPEST - 1):
         raise RunStateNotStorableError("SQLite cannot parse a lifecycle nested so deep")
+
+
+def _revision_of(lifecycle: str, members: dict[str, object] | None) -> int | float | None:
+    if members is None:
+        return number(child(lifecycle, "revision"))
+    found = members.get("revision")
+    return number(found) if isinstance(found, Number) else None
 
 
 def _require_revision(value: object, name: str) -> None:

@@ -45,11 +45,13 @@ async def persist(gateway: Gateway, write: SnapshotWrite) -> None:
     """Insert or update. Raises `RunSettledConflictError`, `RunStateNotStorableError`, nothing written then."""
     require_write(write)
     queries = gateway.queries
-    for _ in range(ATTEMPTS):
-        leg = current_leg.get()
-        is_guarded = leg is not None and leg.guards(write.address)
-        values = {**write.values(), "may_insert": int(not is_guarded)}
-        stored, judged = await gateway.write([queries.persist, queries.judge], values, PERSISTING, PERSISTED)
+    [stored] = await gateway.write([queries.persist], _guarded_values(write), PERSISTING, PERSISTED)
+    if stored.is_applied:
+        _is_stored(write.address)
+        return
+    for _ in range(ATTEMPTS):  # why it missed is asked in the batch of another attempt
+        texts = [queries.persist, queries.judge]
+        stored, judged = await gateway.write(texts, _guarded_values(write), PERSISTING, PERSISTED)
         is_storable, is_parsed, unparsed = judged.rows[0]
         if stored.is_applied:
             _is_stored(write.address)
@@ -67,6 +69,12 @@ async def persist(gateway: Gateway, write: SnapshotWrite) -> None:
             "the run's row is gone" if is_parsed is None else "the run is settled by another writer"
         )
     raise RunContendedError("the row changed at every attempt to write it")
+
+
+def _guarded_values(write: SnapshotWrite) -> dict[str, Value]:
+    leg = current_leg.get()
+    is_guarded = leg is not None and leg.guards(write.address)
+    return {**write.values(), "may_insert": int(not is_guarded)}
 
 
 async def _persist_over(gateway: Gateway, write: SnapshotWrite, unparsed: str) -> bool:

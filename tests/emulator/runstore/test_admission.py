@@ -194,6 +194,7 @@ async def test_an_initial_snapshot_is_pending_storable_and_has_no_active_paths(
 
 @pytest.mark.req("RS-11", "RS-50")
 async def test_a_fenced_admission_inside_a_leg_tells_its_scope(store: FencedRunStore, database: Database) -> None:
+    """subtle-points, Workflows 10"""
     leg = StoredRunScope(RUN.workflow_id, RUN.run_id)
 
     async def operate() -> None:

@@ -212,6 +212,7 @@ async def test_a_run_without_a_lifecycle_is_patched_when_none_is_expected(
 async def test_progress_does_not_make_a_patch_miss_and_the_same_revision_can_hide_another_lifecycle(
     store: FencedRunStore, database: Database
 ) -> None:
+    """subtle-points, Workflows 9"""
     await put(database, snapshot('{"revision":2,"a":1}'))
     read = await row(store)
     await store.persist_snapshot(write(snapshot('{"revision":2,"a":1}', more=',"step":7')))

@@ -4,7 +4,7 @@ import json
 
 import apsw
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from emulator.d1 import Database
@@ -13,7 +13,7 @@ from emulator.runstore import readings as sql
 from emulator.runstore.errors import MalformedRunInputError, RunStateNotStorableError
 from emulator.runstore.instants import milliseconds
 from emulator.runstore.rules import Verdict, is_disputed, is_settled, judge_write, merge
-from emulator.runstore.texts import NotJsonError, child, minified, scan, with_members
+from emulator.runstore.texts import NotJsonError, Number, child, minified, quick_members, scan, with_members
 from host.model.time import LATEST_MS, timestamp
 from tests.emulator.runstore.exactness import CASES, Case, Fate
 from tests.emulator.runstore.stores import (
@@ -99,6 +99,41 @@ def test_what_python_takes_for_json_sqlite_does(text: str) -> None:
         assert not json_valid(text)
     else:
         assert json_valid(text)
+
+
+@pytest.mark.req("RS-01", "RS-63")
+@settings(deadline=None)
+@given(some.lists(FRAGMENTS, max_size=9).map("".join))
+@example('{"a":NaN}')
+@example('{"a":-Infinity}')
+@example('{"a":"\t"}')
+@example('{"a":1,"b":"1","a":2}')
+@example('{"a":01}')
+@example('\ufeff{"a":1}')
+def test_the_quick_reader_takes_nothing_that_is_not_json_and_the_first_of_each_key(text: str) -> None:
+    members = quick_members(text)
+    if members is None:
+        assert not is_small_object(text)
+        return
+    assert json_valid(text)
+    for key, value in members.items():
+        first = child(text, key)
+        assert first is not None
+        assert (first == value) is isinstance(value, Number)
+
+
+def is_small_object(text: str) -> bool:
+    try:
+        return scan(text).kind == "{"
+    except NotJsonError:
+        return False
+
+
+@pytest.mark.req("RS-63", "RS-40")
+def test_what_nests_deep_is_left_to_the_reader_without_recursion() -> None:
+    for depth in (101, 100_000):
+        assert quick_members('{"a":' * depth + "1" + "}" * depth) is None
+    assert quick_members('{"a":' * 100 + "9" * 5000 + "}" * 100) is not None
 
 
 @pytest.mark.req("RS-62")

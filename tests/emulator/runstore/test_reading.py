@@ -91,6 +91,7 @@ async def test_a_row_that_sqlite_cannot_parse_has_no_lifecycle_text(store: Fence
 async def test_a_patch_compares_the_lifecycle_as_text(
     store: FencedRunStore, database: Database, expected: str, is_met: bool
 ) -> None:
+    """subtle-points, Workflows 9"""
     await put(database, snapshot(STORED))
     before = await row(store)
     assert await store.patch_run_lifecycle(RUN, Expectation("running", 2, expected), NEXT) is is_met
@@ -125,7 +126,7 @@ async def test_status_and_revision_are_compared_as_values(
 async def test_of_a_repeated_key_the_first_decides_everywhere(
     store: FencedRunStore, database: Database, parses: bool
 ) -> None:
-    """Settled only in the second: unsettled for touch, guard and patch, and for a decision made in Python alike."""
+    """subtle-points, Workflows 9: settled only in the second: unsettled for touch, guard and patch, and for a decision made in Python alike."""
     twice = '{"revision":2},"lifecycle":{"revision":9,"terminal":{"status":"cancelled"}}'
     await put(database, snapshot(twice) if parses else unparsed(twice))
     assert await store.touch_run(RUN, T1) is Liveness.LIVE

@@ -254,7 +254,7 @@ async def test_the_callers_own_scope_is_looked_at_anew_at_every_write(
 async def test_a_row_that_vanishes_is_not_inserted_again_by_its_leg(
     store: FencedRunStore, database: Database, how: str
 ) -> None:
-    """Point 10: touch tells absent; only a start without an admission, whose scope is false, may insert."""
+    """subtle-points, Workflows 10: touch tells absent; only a start without an admission, whose scope is false, may insert."""
     await put(database, snapshot())
     leg = scope(how != "neither")
 
