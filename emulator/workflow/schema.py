@@ -89,13 +89,20 @@ CREATE TABLE workflow_attempts (
 """
 """Attempts that failed and were followed by another; the latest attempt of a step is in the step's own row."""
 
+_TERMINAL = ", ".join(f"'{each}'" for each in TERMINAL)
 RETENTION = f"""
-CREATE INDEX runs_ended ON runs (updated_at) WHERE {runs.STATUS} IN ({", ".join(f"'{each}'" for each in TERMINAL)});
+CREATE INDEX runs_ended ON runs (updated_at)
+    WHERE (CASE WHEN json_valid(snapshot) THEN snapshot ->> '$.status' END) IN ({_TERMINAL});
+"""
+DERIVED_COLUMNS = f"""
+{runs.derive_columns()}
+CREATE INDEX runs_ended ON runs (updated_at) WHERE {runs.STATUS} IN ({_TERMINAL});
 """
 
 MIGRATIONS = (
-    runs.SCHEMA + catalog.SCHEMA + SCHEMA,
+    runs.first_runs_schema() + catalog.SCHEMA + SCHEMA,
     catalog.SECRETS,
     ATTEMPTS + RETENTION + catalog.WITHDRAWALS,
     catalog.ENDPOINTS,
+    DERIVED_COLUMNS,
 )

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.d1 import Database, FileDriver, Statement
 from emulator.runstore.address import RunAddress
-from emulator.runstore.schema import OWNER, SCHEMA, STATUS
+from emulator.runstore.schema import OWNER, STATUS, migrations
 from emulator.runstore.snapshot import (
     Lifecycle,
     RunFailure,
@@ -28,7 +28,7 @@ FIRST = Snapshot(RunStatus.PENDING, AT, Lifecycle(1, "o1", deadline_at=AT), para
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    driver = await FileDriver.open(tmp_path / "a.sqlite", application_id=7, migrations=[SCHEMA])
+    driver = await FileDriver.open(tmp_path / "a.sqlite", application_id=7, migrations=migrations())
     yield Database(driver)
     await driver.close()
 
