@@ -86,11 +86,12 @@ class Queries:
             WHERE {absent} AND json_valid(:snapshot)
             ON CONFLICT (reservation_key) DO NOTHING
         """
-        self.admit = f"""
+        self.insert_absent = f"""
             INSERT INTO {self.runs} ({COLUMNS})
             SELECT :workflow_id, :run_id, :resource_id, :snapshot, :created_at, :updated_at
-            WHERE {absent} AND json_valid(:snapshot) AND (:reservation_key IS NULL OR {held})
+            WHERE {absent} AND json_valid(:snapshot)
         """
+        self.admit = f"{self.insert_absent} AND (:reservation_key IS NULL OR {held})"
         self.holds = f"SELECT {held} AS is_held"
 
     def _name_persists(self) -> None:

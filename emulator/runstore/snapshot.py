@@ -38,6 +38,14 @@ class TransitionIntent:
 
 
 @dataclass(frozen=True, slots=True)
+class TerminalRecord:
+    """What settles a run: the status it ended with, and when (RS-60)."""
+
+    status: RunStatus
+    transitioned_at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lifecycle:
     """What is compared: who may write (`owner`), how often that changed (`revision`, only grows), what comes next."""
 
@@ -46,6 +54,7 @@ class Lifecycle:
     pinned: str | None = None
     deadline_at: str | None = None
     transition_intent: TransitionIntent | None = None
+    terminal: TerminalRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,9 @@ def encode(snapshot: Snapshot) -> str:
         lifecycle["deadlineAt"] = life.deadline_at
     if life.transition_intent is not None:
         lifecycle["transitionIntent"] = {"to": life.transition_intent.to.value, "at": life.transition_intent.at}
+    if life.terminal is not None:
+        ended = life.terminal
+        lifecycle["terminal"] = {"status": ended.status.value, "transitionedAt": ended.transitioned_at}
     whole: JsonObject = {"status": snapshot.status.value, "timestamp": snapshot.timestamp, "lifecycle": lifecycle}
     if snapshot.params is not None:
         whole["params"] = snapshot.params
@@ -120,6 +132,7 @@ def decode(text: str) -> Snapshot:
         whole = json.loads(text, object_pairs_hook=_first_wins)
         life = whole["lifecycle"]
         intent = life.get("transitionIntent")
+        terminal = life.get("terminal")
         error = whole.get("error")
         return Snapshot(
             status=RunStatus(whole["status"]),
@@ -130,6 +143,7 @@ def decode(text: str) -> Snapshot:
                 pinned=life.get("pinned"),
                 deadline_at=life.get("deadlineAt"),
                 transition_intent=intent and TransitionIntent(RunStatus(intent["to"]), intent["at"]),
+                terminal=terminal and TerminalRecord(RunStatus(terminal["status"]), terminal["transitionedAt"]),
             ),
             params=whole.get("params"),
             output=whole.get("output"),

@@ -8,6 +8,7 @@ import pytest
 
 from emulator.d1 import Database, FileDriver, Statement
 from emulator.runstore.address import RunAddress
+from emulator.runstore.errors import AdmissionBrokenError
 from emulator.runstore.schema import OWNER, STATUS, migrations
 from emulator.runstore.snapshot import (
     Lifecycle,
@@ -15,6 +16,7 @@ from emulator.runstore.snapshot import (
     RunStatus,
     Snapshot,
     SnapshotUnreadable,
+    TerminalRecord,
     TransitionIntent,
     decode,
     encode,
@@ -48,6 +50,7 @@ async def _snapshot(database: Database) -> str:
             output="{}",
             error=RunFailure("run_threw", "é"),
         ),
+        Snapshot(RunStatus.COMPLETE, AT, Lifecycle(3, "o", terminal=TerminalRecord(RunStatus.COMPLETE, AT))),
         Snapshot(RunStatus.ERRORED, AT, Lifecycle(2, "o"), error=RunFailure("lifetime_exceeded")),
     ],
 )
@@ -103,3 +106,47 @@ async def test_a_row_that_sqlite_cannot_parse_is_stored_and_met_by_no_change(dat
     change = change_at(RunAddress("w", "x"), {}, (), "TRUE", {"at": AT})
     assert not (await database.batch([change]))[0].is_applied
     assert await _snapshot(database) == "{bad"
+
+
+@pytest.mark.req("RS-10", "RS-62")
+async def test_a_file_from_before_the_derived_columns_is_brought_forward_with_every_row(tmp_path: Path) -> None:
+    first, second = migrations()
+    path = tmp_path / "old.sqlite"
+    old = await FileDriver.open(path, application_id=7, migrations=[first])
+    rows = [("w", "a", None, encode(FIRST), AT, AT), ("w", "b", "r", "{bad", AT, AT), ("v", "c", None, "{}", AT, AT)]
+    insert = "INSERT INTO runs (rowid, workflow_id, run_id, resource_id, snapshot, created_at, updated_at)"
+    values = [(number, *row) for number, row in zip((9, 4, 7), rows, strict=True)]
+    await Database(old).batch([Statement(f"{insert} VALUES (?, ?, ?, ?, ?, ?, ?)", each) for each in values])
+    await old.close()
+    driver = await FileDriver.open(path, application_id=7, migrations=[first, second])
+    found = (
+        await Database(driver)
+        .prepare(
+            f"SELECT rowid, workflow_id, run_id, resource_id, snapshot, {STATUS}, {OWNER} FROM runs ORDER BY rowid"
+        )
+        .raw()
+    )
+    await driver.close()
+    assert found == [
+        (4, "w", "b", "r", "{bad", None, None),
+        (7, "v", "c", None, "{}", None, None),
+        (9, "w", "a", None, encode(FIRST), "pending", "o1"),
+    ]
+
+
+@pytest.mark.req("RS-11")
+def test_only_a_pending_snapshot_is_an_initial_one() -> None:
+    with pytest.raises(AdmissionBrokenError):
+        insert_initial(ADDRESS, Snapshot(RunStatus.RUNNING, AT, Lifecycle(1, "o1")), None)
+
+
+@pytest.mark.req("RS-60")
+async def test_a_change_that_ends_a_run_settles_it_and_no_other_does(database: Database) -> None:
+    await database.batch([insert_initial(ADDRESS, FIRST, None)])
+    for status, is_end in (("sleeping", False), ("errored", True)):
+        await database.batch([change_at(ADDRESS, {"$.status": ":to"}, (), "TRUE", {"at": AT, "to": status})])
+        terminal = decode(await _snapshot(database)).lifecycle.terminal
+        assert terminal == (TerminalRecord(RunStatus.ERRORED, AT) if is_end else None)
+        assert ("terminal" in await _snapshot(database)) is is_end
+    [again] = await database.batch([change_at(ADDRESS, {"$.status": "'running'"}, (), "TRUE", {"at": AT})])
+    assert not again.is_applied

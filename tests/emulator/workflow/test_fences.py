@@ -3,14 +3,20 @@
 import pytest
 
 from emulator.d1 import Statement
+from emulator.runstore import Expectation, FencedRunStore, LifecyclePatch, Liveness, SnapshotWrite
 from emulator.runstore.address import RunAddress
-from emulator.runstore.snapshot import RunStatus
+from emulator.runstore.errors import RunSettledConflictError
+from emulator.runstore.snapshot import TERMINAL, RunStatus, TerminalRecord, decode
+from emulator.runstore.statements import change_at
 from emulator.workflow import context_rows, step_rows, transitions
 from emulator.workflow.due import LIFETIME_MS
 from emulator.workflow.history import Step, StepKind, StepState
+from host.model.time import timestamp
 from tests.emulator.workflow.bodies import never_ends
 from tests.emulator.workflow.conftest import Boot
 from tests.emulator.workflow.hosts import WORKFLOW, Host
+from tests.emulator.workflow.isolates import Document
+from tests.emulator.workflow.isolates import Step as IsolateStep
 
 ADDRESS = RunAddress(WORKFLOW, "i")
 _TABLES = ("runs", "workflow_steps", "workflow_events", "workflow_contexts", "workflow_due", "workflow_attempts")
@@ -45,6 +51,38 @@ async def test_no_statement_of_a_fenced_owner_applies(start: Boot) -> None:
     )
     assert [result.changes for result in results] == [0] * len(results)
     assert await _rows(host) == before
+
+
+@pytest.mark.req("RS-60", "RS-20", "RS-40", "RS-70")
+@pytest.mark.parametrize("how", ["returned", "threw", "terminated while it slept", "terminated while it ran"])
+async def test_an_instance_that_ended_is_a_settled_row_of_the_run_store(start: Boot, how: str) -> None:
+    async def body(params: Document, step: IsolateStep) -> Document:
+        if how == "threw":
+            raise ValueError("no")
+        if how == "terminated while it slept":
+            await step.sleep("nap", 60)
+        return None
+
+    host = await start(Flow=never_ends if how == "terminated while it ran" else body)
+    await host.create()
+    if how.startswith("terminated"):
+        await (host.executing(steps=1) if how.endswith("ran") else host.idle())
+        await host.terminate()
+    await host.idle()
+    store = FencedRunStore(host.database)
+    row = await store.read_snapshot(ADDRESS)
+    assert row is not None
+    ended, lifecycle = decode(row.snapshot), decode(row.snapshot).lifecycle
+    assert ended.status in TERMINAL and lifecycle.transition_intent is None
+    assert lifecycle.terminal == TerminalRecord(ended.status, row.updated_at)
+    assert await store.touch_run(ADDRESS, timestamp(host.clock.now_ms() + 1)) is Liveness.SETTLED
+    patch = LifecyclePatch(row.lifecycle_text or "", row.updated_at, row.updated_at)
+    assert not await store.patch_run_lifecycle(ADDRESS, Expectation(ended.status, lifecycle.revision), patch)
+    with pytest.raises(RunSettledConflictError):
+        await store.persist_snapshot(SnapshotWrite(ADDRESS, row.snapshot, row.created_at, row.updated_at))
+    [again] = await host.database.batch([change_at(ADDRESS, {}, (), "TRUE", {"at": row.updated_at})])
+    assert not again.is_applied
+    assert await store.read_snapshot(ADDRESS) == row
 
 
 @pytest.mark.req("DW-39")
