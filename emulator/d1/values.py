@@ -16,7 +16,7 @@ def check_values(values: Iterable[object]) -> None:
     UTF-8 form.
     """
     for position, value in enumerate(values, 1):
-        if value is None or (type(value) is str and value.isascii()):
+        if value is None or (type(value) is str and value.isascii()):  # most are
             continue
         why = _fault(value)
         if why is not None:

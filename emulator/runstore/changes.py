@@ -4,7 +4,6 @@ Each is one batch whose statement carries its condition. Over a row that SQLite 
 here and the write compares the exact bytes decided on (RS-62).
 """
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -119,11 +118,16 @@ async def patch(gateway: Gateway, address: RunAddress, expected: Expectation, ch
         "lifecycle_revision": expected.lifecycle_revision,
         "expected_lifecycle": expected.lifecycle,
         "lifecycle": change.lifecycle,
-        "timestamp": json.dumps(change.timestamp),  # as text: D1 binds every number as a double
+        "timestamp": _json_of(change.timestamp),
         "updated_at": change.updated_at,
     }
     [patched] = await gateway.write([gateway.queries.patch], values, PATCHING, PATCHED)
     return patched.is_applied
+
+
+def _json_of(timestamp: int | str) -> str:
+    """The text of a checked timestamp, an instant needing no escape; bound as text, for D1 binds numbers as doubles."""
+    return str(timestamp) if isinstance(timestamp, int) else f'"{timestamp}"'
 
 
 async def terminalize(gateway: Gateway, request: InitialTerminalization) -> Terminalization:

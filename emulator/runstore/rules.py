@@ -12,6 +12,7 @@ from emulator.runstore.texts import NotJsonError, child, children, minified, sca
 
 Scalar: TypeAlias = int | float | str | None
 _LARGEST = 2**63
+_SURELY_64_BITS = 18  # digits
 
 
 class Verdict(StrEnum):
@@ -54,6 +55,8 @@ def number(text: str | None) -> int | float | None:
     """The number as SQLite reads it: beyond 64 bits it is a double. None for anything else."""
     if text is None or text[0] not in "-0123456789":
         return None
+    if len(text) <= _SURELY_64_BITS and text.isdigit():
+        return int(text)
     if any(character in text for character in ".eE"):
         return float(text)
     if len(text) > 20 or not -_LARGEST <= int(text) < _LARGEST:

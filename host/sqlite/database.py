@@ -30,6 +30,7 @@ class Database:
         self._queue: deque[tuple[Work, asyncio.Future[Any]]] = deque()
         self._wake = asyncio.Event()
         self._is_closing = False
+        self._loop = asyncio.get_running_loop()
         self._committer = asyncio.create_task(self._commit_groups(), name=f"commit {path.name}")
 
     @classmethod
@@ -64,7 +65,7 @@ class Database:
         """
         if self._is_closing:
             raise DatabaseError(f"{self.path} is closed")
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[T] = self._loop.create_future()
         self._queue.append((work, future))
         self._wake.set()
         return future
@@ -104,11 +105,10 @@ class Database:
         members = [self._queue.popleft() for _ in range(min(len(self._queue), _LARGEST_GROUP))]
         works = [work for work, _ in members]
         futures = [future for _, future in members]
-        loop = asyncio.get_running_loop()
 
         def run(connection: ConfinedConnection) -> None:
             results = run_group(connection, works)
-            loop.call_soon_threadsafe(_deliver, futures, results)  # a turn of the loop earlier than from here
+            self._loop.call_soon_threadsafe(_deliver, futures, results)  # a turn of the loop earlier than from here
 
         try:
             await run_whole(self._writer, run)
