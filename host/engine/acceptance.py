@@ -1,7 +1,7 @@
 """The acceptance transaction: authority, key, state, then Resource, name, generation, Operation and key at once.
 
 Everything here runs inside one unit of work of the control database and has no other effect (HA-32, HA-52). Ids and
-times are given, because a unit may run twice.
+times are given, because a unit may run more than once.
 """
 
 from dataclasses import dataclass, field

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from host.sqlite.confinement import ConfinedConnection
-from host.sqlite.errors import DatabaseError, translated
+from host.sqlite.errors import ConstraintFailed, DatabaseError, translated
 from host.sqlite.transaction import Transaction
 
 Work: TypeAlias = Callable[[Transaction], Any]
@@ -36,14 +36,15 @@ def run_group(connection: ConfinedConnection, works: Sequence[Work]) -> list[Res
 
     Savepoints cost as much as a small member, so the first attempt makes none: a member that raises undoes the whole
     group, and all run again, each in a savepoint. A member that ends the transaction (`OR ROLLBACK`) undoes what ran
-    before it, so then every member runs again in a commit of its own. None is acknowledged twice and none is lost. A
-    unit of work may therefore run more than once and must have no effect outside the database.
+    before it, and one that breaks a deferred constraint lets nobody commit: then every member runs again in a commit of
+    its own. None is acknowledged twice and none is lost. A unit of work may therefore run more than once and must have
+    no effect outside the database.
     """
     if len(works) > 1:
         for run_members in (_run_bare, _run_in_savepoints):
             try:
                 return _run_together(connection, works, run_members)
-            except _NotTogether:
+            except (_NotTogether, ConstraintFailed):  # the latter by the commit: a deferred constraint of some member
                 continue
             except DatabaseError as error:
                 return [Failed(error) for _ in works]

@@ -68,6 +68,21 @@ async def test_a_member_that_fails_after_a_write_takes_nobody_elses_with_it(data
     assert await _ids(database) == [1, 2, 3, 4]
 
 
+async def test_a_constraint_that_only_the_commit_finds_broken_fails_its_own_member_alone(database: Database) -> None:
+    deferred = "id INTEGER REFERENCES things DEFERRABLE INITIALLY DEFERRED"
+    await database.write(lambda t: t.execute(f"CREATE TABLE parts ({deferred}) STRICT"))
+
+    def breaks(transaction: Transaction) -> int:
+        transaction.execute("INSERT INTO parts VALUES (99)")
+        return 1
+
+    works = [_insert(1), breaks, _insert(2)]
+    results = await asyncio.gather(*(database.write(work) for work in works), return_exceptions=True)
+    assert [type(result) for result in results] == [int, ConstraintFailed, int]
+    assert await _ids(database) == [1, 2]
+    assert await database.read(lambda t: t.execute("SELECT * FROM parts")) == []
+
+
 async def test_a_statement_that_is_run_again_answers_as_the_first_time(database: Database) -> None:
     sql = "INSERT INTO things VALUES (?, 'x') ON CONFLICT DO NOTHING"
     answers = [await database.write(partial(Transaction.query, sql=sql, parameters=(n,))) for n in (1, 2, 2, 3)]
