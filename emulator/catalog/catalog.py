@@ -131,10 +131,14 @@ class Catalog:
         [found] = await self._database.query([Statement(sql, (worker_uid,))])
         return tuple(str(uid) for (uid,) in found.rows)
 
-    async def pick(self, worker_uid: str, random: Callable[[], float]) -> str | None:
-        """A Version by the weights in force, or none without a Deployment (WD-03)."""
-        [found] = await self._database.query([rows.select_weights(worker_uid)])
-        return weigh(rows.weights_of(found.rows).get(worker_uid, ()), random)
+    async def draw(self, worker_uid: str, random: Callable[[], float]) -> VersionRecord | None:
+        """A Version by the weights in force, or none without a Deployment (WD-03); secrets as `version` has them."""
+        weights, versions = await self._database.query(
+            [rows.select_weights(worker_uid), rows.select_weighted(worker_uid)]
+        )
+        version_uid = weigh(rows.weights_of(weights.rows).get(worker_uid, ()), random)
+        drawn = (row for row in versions.rows if row[0] == version_uid)
+        return next((rows.version_of(row, self._secrets.unseal) for row in drawn), None)
 
     async def is_weighted(self, version_uid: str) -> bool:
         """Whether new work may be given to the Version."""

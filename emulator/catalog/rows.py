@@ -37,6 +37,12 @@ def select_version(version_uid: str) -> Statement:
     return Statement(f"SELECT {_COLUMNS} FROM catalog_versions WHERE version_uid = ?", (version_uid,))
 
 
+def select_weighted(worker_uid: str) -> Statement:
+    """The Versions of a Worker that are in the weights."""
+    weighted = "SELECT version_uid FROM catalog_weights WHERE worker_uid = ?"
+    return Statement(f"SELECT {_COLUMNS} FROM catalog_versions WHERE version_uid IN ({weighted})", (worker_uid,))
+
+
 def select_sealed(version_uid: str) -> Statement:
     return Statement("SELECT secrets_sealed FROM catalog_versions WHERE version_uid = ?", (version_uid,))
 

@@ -56,8 +56,7 @@ def _told(step: Step, text: str | None) -> StepRecord:
 
 async def claim(surroundings: Surroundings, due_instance: DueInstance, context_id: str) -> Claim | None:
     """Claim, or none when the instance, its gate or the weights changed meanwhile. Raises `DatabaseError`."""
-    version_uid = await surroundings.catalog.pick(due_instance.worker_uid, surroundings.random)
-    version = None if version_uid is None else await surroundings.catalog.version(version_uid)
+    version = await surroundings.catalog.draw(due_instance.worker_uid, surroundings.random)
     if version is None or version.secrets is None:
         return None  # without its secrets a Version takes no new work (WD-08)
     address, owner = due_instance.address, surroundings.ids()

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,12 +52,14 @@ async def test_a_version_is_read_back_whole_until_it_is_removed(catalog: Catalog
 async def test_weights_switch_whole_and_go_with_their_deployment_alone(catalog: Catalog) -> None:
     await catalog.put_worker("w1", "shop")
     assert await catalog.routes() == ()
-    assert await catalog.pick("w1", lambda: 0.5) is None
+    assert await catalog.draw("w1", lambda: 0.5) is None
+    await catalog.put_version(replace(VERSION, version_uid="v3"))
     await catalog.activate("d1", "w1", (Weight("v1", 5000), Weight("v2", 5000)), 0)
     await catalog.activate("d1", "w1", (Weight("v2", 1), Weight("v3", 9999)), 5)
     route = WorkerRoute("w1", "shop", "d1", (Weight("v2", 1), Weight("v3", 9999)))
     assert await catalog.routes() == (route,)
-    assert await catalog.pick("w1", lambda: 0.5) == "v3"
+    drawn = await catalog.draw("w1", lambda: 0.5)
+    assert drawn is not None and drawn.version_uid == "v3"
     await catalog.retire_deployment("another")
     assert await catalog.routes() == (route,)
     await catalog.retire_deployment("d1")
