@@ -6,7 +6,7 @@
 from collections.abc import Iterable
 
 from emulator.runstore.schema import INTENT, OWNER, STATUS
-from emulator.runstore.snapshot import TERMINAL, RunStatus
+from emulator.runstore.snapshot import PARKED, TERMINAL, RunStatus
 from emulator.workflow.states import Event, leaving
 
 
@@ -31,7 +31,9 @@ IS_WEIGHTED = """
     EXISTS (SELECT 1 FROM workflow_gates g JOIN catalog_weights w USING (worker_uid)
         WHERE g.workflow_id = :workflow_id AND w.version_uid = :version_uid)
 """
-IS_PARKED = f"{STATUS} IN {listed(leaving(Event.CLAIM))}"
+IS_PARKED = f"{STATUS} IN {listed(PARKED)}"
+IS_QUEUED = f"{STATUS} IN {listed(leaving(Event.CLAIM))}"
+IS_ASLEEP = f"{STATUS} IN {listed(leaving(Event.DUE))}"
 IS_LIVE = f"{STATUS} NOT IN {listed(TERMINAL)}"
 IS_RUNNING = f"({STATUS} = '{RunStatus.RUNNING}' AND {INTENT} IS NULL)"
 HOLDS = f"({OWNER} = :owner AND {IS_RUNNING})"

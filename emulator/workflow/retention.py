@@ -94,6 +94,7 @@ class Retention:
             except (DatabaseError, InjectedFault) as error:
                 logger.warning("outdated instances are purged later: %s", error)
                 await self._around.real_time.sleep_s(_PATIENCE_S)
+                self._around.activity.ring()  # the purge may have been committed before it failed
 
     async def _purge_batch(self) -> None:
         values: dict[str, Value] = {"before": timestamp(self._around.clock.now_ms() - KEPT_MS)}

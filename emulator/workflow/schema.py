@@ -5,7 +5,7 @@ The run row holds what is compared and stays small; histories, events, contexts 
 
 from emulator.catalog import schema as catalog
 from emulator.runstore import schema as runs
-from emulator.runstore.snapshot import TERMINAL
+from emulator.runstore.snapshot import TERMINAL, RunStatus
 
 APPLICATION_ID = 0x74616B65  # "take"
 
@@ -99,10 +99,23 @@ DERIVED_COLUMNS = f"""
 CREATE INDEX runs_ended ON runs (updated_at) WHERE {runs.STATUS} IN ({_TERMINAL});
 """
 
+QUEUE = f"""
+ALTER TABLE workflow_due ADD COLUMN is_queued INTEGER NOT NULL DEFAULT 0;
+UPDATE workflow_due SET is_queued = 1 WHERE EXISTS (
+    SELECT 1 FROM runs WHERE runs.workflow_id = workflow_due.workflow_id AND runs.run_id = workflow_due.run_id
+        AND {runs.STATUS} = '{RunStatus.PENDING}');
+DROP INDEX workflow_due_order;
+CREATE INDEX workflow_due_unmarked ON workflow_due (due_at_ms, ord, workflow_id)
+    WHERE is_queued = 0 AND due_at_ms IS NOT NULL;
+CREATE INDEX workflow_due_queue ON workflow_due (due_at_ms, ord, workflow_id) WHERE is_queued = 1;
+"""
+"""Due instances are marked before they start: what awaits the marker and what awaits a context are two indexes."""
+
 MIGRATIONS = (
     runs.first_runs_schema() + catalog.SCHEMA + SCHEMA,
     catalog.SECRETS,
     ATTEMPTS + RETENTION + catalog.WITHDRAWALS,
     catalog.ENDPOINTS,
     DERIVED_COLUMNS,
+    QUEUE,
 )

@@ -22,6 +22,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
+    DUE = "due"  # the instant of a sleep, a delayed retry or a wait has come, or its event
     CLAIM = "claim"  # a context is about to start
     STOP = "stop"  # an intent is recorded and the owner fenced
     REQUEUE = "requeue"  # the rest: what is done once the code has stopped
@@ -36,15 +37,14 @@ class IllegalTransition(Exception):
     """The table has no such pair; nothing was changed."""
 
 
-_PARKED = {Event.CLAIM: State.RUNNING, Event.TERMINATE: State.TERMINATED, Event.FAIL: State.ERRORED}
+_ENDS = {Event.TERMINATE: State.TERMINATED, Event.FAIL: State.ERRORED}
+_ASLEEP = {Event.DUE: State.QUEUED, **_ENDS}
 
 TABLE = MappingProxyType(
     {
-        **{
-            (state, event): target
-            for state in (State.QUEUED, State.SLEEPING, State.WAITING)
-            for event, target in _PARKED.items()
-        },
+        **{(state, event): target for state in (State.SLEEPING, State.WAITING) for event, target in _ASLEEP.items()},
+        **{(State.QUEUED, event): target for event, target in _ENDS.items()},
+        (State.QUEUED, Event.CLAIM): State.RUNNING,
         (State.RUNNING, Event.STOP): State.STOPPING,
         (State.STOPPING, Event.STOP): State.STOPPING,
         (State.STOPPING, Event.REQUEUE): State.QUEUED,

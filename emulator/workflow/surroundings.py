@@ -16,6 +16,7 @@ from host.sqlite import DatabaseError
 logger = logging.getLogger("takohost.workflow")
 
 ADMITTED = register("workflow.admitted", "after an instance is admitted, before its creator is answered")
+MARKED = register("workflow.due_marked", "after due instances are queued, before a context is started for any of them")
 CLAIMED = register("workflow.claimed", "after a context is claimed and its Version pinned, before it is started")
 STARTED = register("workflow.context_started", "after a context was started, before its process is recorded")
 RECORDED = register("workflow.context_recorded", "after the process is recorded, before the first frame is read")

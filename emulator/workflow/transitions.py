@@ -22,13 +22,21 @@ _PENDING_STEP = """
 """
 
 
+def queue_due(of_due: str, now_ms: int, most: int) -> Statement:
+    """Queue the sleeping and waiting runs that `of_due`, the rest of a SELECT over the due index, gives (DW-12).
+
+    Nobody owns them, so their owner stays. The plus keeps SQLite from going by status, through all sleepers there are.
+    """
+    condition = f"(workflow_id, run_id) IN (SELECT d.workflow_id, d.run_id {of_due}) AND +{guards.IS_ASLEEP}"
+    values: dict[str, Value] = {"now": now_ms, "most": most, "at": timestamp(now_ms)}
+    return change({"$.status": f"'{RunStatus.PENDING}'"}, (), condition, values)
+
+
 def claim(address: RunAddress, revision: int, owner: str, version_uid: str, now_ms: int) -> Statement:
-    """Take a due instance for a context of a Version that is in the weights now (DW-23)."""
+    """Take a queued instance for a context of a Version that is in the weights now (DW-23)."""
     condition = f"""
-        {REVISION} = :revision AND {guards.IS_PARKED} AND {guards.IS_READY} AND {guards.IS_WEIGHTED}
+        {REVISION} = :revision AND {guards.IS_QUEUED} AND {guards.IS_READY} AND {guards.IS_WEIGHTED}
         AND {CREATED_MS} + {LIFETIME_MS} > :now
-        AND EXISTS (SELECT 1 FROM workflow_due d WHERE d.workflow_id = runs.workflow_id AND d.run_id = runs.run_id
-            AND d.due_at_ms <= :now)
     """
     members = {
         "$.status": f"'{RunStatus.RUNNING}'",

@@ -12,10 +12,10 @@ from emulator.contexts import StepRecord
 from emulator.runtime.identity import figures_of
 from emulator.runtime.pool import PoolSettings
 from emulator.runtime.process import Launcher
-from tests.emulator.runtime.conftest import PATIENT, Pools, Run, ScriptedHost, launcher, pools
+from tests.emulator.runtime.conftest import PATIENT, Pools, Run, ScriptedHost, launcher, pools, said
 from tests.emulator.runtime.probers import Prober
 
-__all__ = ["launcher", "pools"]
+__all__ = ["launcher", "pools", "said"]
 
 COUNT = 30
 STEP = "return await step.do('a', () => ({ ok: 1 }));"

@@ -13,6 +13,8 @@ from tests.emulator.workflow.scenarios import SCENARIOS
 _LATER = [
     (surroundings.CLAIMED, 2),
     (surroundings.CLAIMED, 4),
+    (surroundings.MARKED, 2),
+    (surroundings.MARKED, 3),
     (surroundings.SETTLED, 2),
     (surroundings.INTENDED, 2),
     (surroundings.INTENDED, 4),
@@ -30,7 +32,7 @@ def run() -> Iterator[Run]:
 
 
 def test_every_point_of_the_engine_is_tried() -> None:
-    assert len(POINTS) == 16
+    assert len(POINTS) == 17
 
 
 @pytest.mark.req("DW-06", "DW-34", "DW-35", "DW-36", "DW-39", "DW-40", "RS-21", "RS-70")

@@ -34,7 +34,8 @@ def test_every_pair_of_state_and_event_is_in_the_table_or_raises(state: State, e
 
 
 def test_what_a_claim_may_take_is_what_is_parked() -> None:
-    assert leaving(Event.CLAIM) == (RunStatus.PENDING, RunStatus.SLEEPING, RunStatus.WAITING)
+    assert leaving(Event.DUE) == (RunStatus.SLEEPING, RunStatus.WAITING)
+    assert leaving(Event.CLAIM) == (RunStatus.PENDING,)
     assert stored(State.STOPPING) is RunStatus.RUNNING
 
 
