@@ -1,13 +1,18 @@
 """Shows the workflow engine to the management listener: what it waits for, and histories as JSON."""
 
+import asyncio
 import json
 import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TypeVar
 
 from emulator.compose.withdrawals import Withdrawals
 from emulator.management.parts import Inspection, Workload
 from emulator.workflow import Engine, InstanceHistory, InstanceView
-from emulator.workflow.inspection import AttemptView, ContextView, EventView, StepView
+from emulator.workflow.views import AttemptView, ContextView, EventView, StepView
 from host.model.json import JsonObject, JsonValue
+
+View = TypeVar("View")
 
 _DEEPEST_SHOWN = 200
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
@@ -47,9 +52,28 @@ class EngineInspection(Inspection):
         views = await self._engine.inspection.instances(workflow_uid, after, most)
         return [_instance(view) for view in views], views[-1].ord if len(views) == most else None
 
-    async def show_instance(self, workflow_uid: str, instance_id: str) -> JsonObject | None:
+    async def show_instance(self, workflow_uid: str, instance_id: str) -> AsyncIterator[str] | None:
         history = await self._engine.inspection.history(workflow_uid, instance_id)
-        return None if history is None else _history(history)
+        return None if history is None else self._told(workflow_uid, instance_id, history)
+
+    async def _told(self, workflow_uid: str, instance_id: str, history: InstanceHistory) -> AsyncIterator[str]:
+        """Written page by page, in a thread: no history is too long for the event loop or for memory."""
+        inspection = self._engine.inspection
+        yield await asyncio.to_thread(_head, history) + ',"contexts":['
+        yield await asyncio.to_thread(_items, history.contexts, _context)
+        after = history.more_contexts_after
+        while after is not None:
+            contexts = await inspection.contexts(workflow_uid, instance_id, after)
+            yield await asyncio.to_thread(_further, contexts.items, _context)
+            after = contexts.after
+        yield '],"steps":['
+        yield await asyncio.to_thread(_items, history.steps, _step)
+        after = history.more_steps_after
+        while after is not None:
+            steps = await inspection.steps(workflow_uid, instance_id, after)
+            yield await asyncio.to_thread(_further, steps.items, _step)
+            after = steps.after
+        yield f'],"events":[{_items(history.events, _event)}]}}'
 
 
 def _instance(view: InstanceView) -> JsonObject:
@@ -63,23 +87,36 @@ def _instance(view: InstanceView) -> JsonObject:
     }
 
 
-def _history(history: InstanceHistory) -> JsonObject:
-    """Everything recorded of an instance; the README documents the members."""
-    shown = _instance(history.instance)
-    shown["params"] = _document(history.params)
-    shown["output"] = _document(history.output)
-    shown["error"] = None if history.reason is None else {"reason": history.reason, "message": history.message}
-    shown["contexts"] = [_context(view) for view in history.contexts]
-    shown["steps"] = [_step(view) for view in history.steps]
-    shown["events"] = [_event(view) for view in history.events]
-    return shown
+def _head(history: InstanceHistory) -> str:
+    """The members that are no lists, without the closing brace; the README documents all of them."""
+    error: JsonValue = None if history.reason is None else {"reason": history.reason, "message": history.message}
+    members = [
+        *(f"{_json(name)}:{_json(value)}" for name, value in _instance(history.instance).items()),
+        f'"params":{_document(history.params)}',
+        f'"output":{_document(history.output)}',
+        f'"error":{_json(error)}',
+    ]
+    return "{" + ",".join(members)
 
 
-def _context(view: ContextView) -> JsonObject:
+def _items(views: Sequence[View], told: Callable[[View], str]) -> str:
+    return ",".join(map(told, views))
+
+
+def _further(views: Sequence[View], told: Callable[[View], str]) -> str:
+    """More items behind earlier ones."""
+    return "".join("," + told(view) for view in views)
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _context(view: ContextView) -> str:
     stop: JsonValue = None
     if view.stop is not None:
         stop = {"kind": view.stop.kind, "exitStatus": view.stop.exit_status, "at": view.stop.at}
-    return {
+    shown: JsonObject = {
         "order": view.ord,
         "versionUid": view.version_uid,
         "startedAt": view.started_at,
@@ -87,12 +124,13 @@ def _context(view: ContextView) -> JsonObject:
         "ending": view.ending,
         "stop": stop,
     }
+    return _json(shown)
 
 
-def _step(view: StepView) -> JsonObject:
+def _step(view: StepView) -> str:
     """`result` of a success is a document; `message` is what a failed or retried attempt said."""
     succeeded = view.state == "succeeded"
-    return {
+    shown: JsonObject = {
         "name": view.name,
         "kind": view.kind,
         "state": view.state,
@@ -101,9 +139,9 @@ def _step(view: StepView) -> JsonObject:
         "begunAt": view.begun_at,
         "dueAt": view.due_at,
         "settledAt": view.settled_at,
-        "result": _document(view.text) if succeeded else None,
         "message": None if succeeded else _message(view),
     }
+    return f'{_json(shown)[:-1]},"result":{_document(view.text if succeeded else None)}}}'
 
 
 def _message(view: StepView) -> str | None:
@@ -120,18 +158,15 @@ def _attempt(view: AttemptView) -> JsonObject:
     }
 
 
-def _event(view: EventView) -> JsonObject:
-    return {"order": view.ord, "type": view.type, "acceptedAt": view.accepted_at, "byteSize": view.size_bytes}
+def _event(view: EventView) -> str:
+    return _json({"order": view.ord, "type": view.type, "acceptedAt": view.accepted_at, "byteSize": view.size_bytes})
 
 
-def _document(text: str | None) -> JsonValue:
-    """The document; one nested deeper than JSON readers may follow is shown as its text."""
+def _document(text: str | None) -> str:
+    """The document as it is recorded; one nested deeper than JSON readers may follow is shown as its text."""
     if text is None:
-        return None
-    if _is_deep(text):
-        return text
-    value: JsonValue = json.loads(text)
-    return value
+        return "null"
+    return _json(text) if _is_deep(text) else text
 
 
 def _is_deep(text: str) -> bool:

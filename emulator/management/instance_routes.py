@@ -5,7 +5,7 @@ from urllib.parse import unquote_to_bytes
 
 import rfc8785
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from emulator.management.bodies import read_body
 from emulator.management.errors import ManagementRefused
@@ -43,7 +43,7 @@ class InstanceRoutes:
             case [uid, "instances", instance_id]:
                 shown = await self._inspection.show_instance(uid, instance_id)
                 if shown is not None:
-                    return JSONResponse(shown)
+                    return StreamingResponse(shown, media_type="application/json")
                 raise ManagementRefused(404, "not_found", f"Workflow {uid!r} has no instance {instance_id!r}")
             case _:
                 raise _no_such_route()

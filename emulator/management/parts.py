@@ -44,8 +44,8 @@ class Inspection(Protocol):
         None for an unknown Workflow.
         """
 
-    async def show_instance(self, workflow_uid: str, instance_id: str) -> JsonObject | None:
-        """One instance with steps, events and contexts, or None when it is unknown."""
+    async def show_instance(self, workflow_uid: str, instance_id: str) -> AsyncIterator[str] | None:
+        """The JSON text of one instance with steps, events and contexts, in pieces, or None when it is unknown."""
 
 
 class InstanceCalls(Protocol):

@@ -6,9 +6,9 @@ Knows no workerd process and no JavaScript: contexts run behind `emulator.contex
 from emulator.workflow.engine import MAX_CONTEXTS, Engine
 from emulator.workflow.errors import ErrorName, InstanceRefused, Reason
 from emulator.workflow.gates import Gates
-from emulator.workflow.inspection import InstanceHistory, InstanceView
 from emulator.workflow.instances import Instances, InstanceStatus
 from emulator.workflow.schema import APPLICATION_ID, MIGRATIONS
+from emulator.workflow.views import InstanceHistory, InstanceView
 
 __all__ = [
     "APPLICATION_ID",

@@ -139,15 +139,21 @@ def select_outcome(address: RunAddress, name: str) -> Statement:
 
 
 def select_history(address: RunAddress) -> Statement:
-    """All steps in order, for `known_step`; results beyond 4 MiB in all are left out and marked large."""
+    """All steps in order, for `known_step`; results beyond 4 MiB in all are left out and marked large.
+
+    Which ones those are is found by sizes alone: a result that is left out is not even read.
+    """
     return named(
         f"""
-        SELECT name, ord, kind, state, attempt, settings, due_at_ms,
-            CASE WHEN is_large THEN NULL ELSE result END, is_large
-        FROM (SELECT *, state = 'succeeded' AND result IS NOT NULL
-                AND SUM(octet_length(result)) OVER (ORDER BY ord) > {SENT_RESULTS_BYTES} AS is_large
-            FROM workflow_steps WHERE {AT_ADDRESS})
-        ORDER BY ord
+        SELECT s.name, s.ord, s.kind, s.state, s.attempt, s.settings, s.due_at_ms,
+            CASE WHEN z.is_large THEN NULL ELSE s.result END, z.is_large
+        FROM (
+            SELECT id, ord, is_result AND SUM(size) OVER (ORDER BY ord) > {SENT_RESULTS_BYTES} AS is_large
+            FROM (SELECT rowid AS id, ord, octet_length(result) AS size,
+                    state = 'succeeded' AND octet_length(result) IS NOT NULL AS is_result
+                FROM workflow_steps WHERE {AT_ADDRESS})
+        ) z CROSS JOIN workflow_steps s ON s.rowid = z.id
+        ORDER BY z.ord
         """,
         at(address),
     )

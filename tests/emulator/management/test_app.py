@@ -1,6 +1,7 @@
 """The management routes over ASGI, with a real custody of artifacts."""
 
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -44,8 +45,13 @@ class Instances:
         page: list[JsonObject] = [{"id": name} for name in "abc"[after : after + most]]
         return page, after + most if len(page) == most else None
 
-    async def show_instance(self, workflow_uid: str, instance_id: str) -> JsonObject | None:
-        return {"uid": workflow_uid, "id": instance_id} if workflow_uid == "w" else None
+    async def show_instance(self, workflow_uid: str, instance_id: str) -> AsyncIterator[str] | None:
+        return self._told(workflow_uid, instance_id) if workflow_uid == "w" else None
+
+    async def _told(self, workflow_uid: str, instance_id: str) -> AsyncIterator[str]:
+        yield '{"uid":'
+        yield f"{json.dumps(workflow_uid)},"
+        yield f'"id":{json.dumps(instance_id)}}}'
 
 
 class Settlements:

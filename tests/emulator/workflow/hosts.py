@@ -65,8 +65,9 @@ class Host:
         return document_of(status.output_text)
 
     async def history(self, identifier: str = "i") -> InstanceHistory:
+        """Of few contexts and steps: all of them stand in its first pages."""
         found = await self.engine.inspection.history(WORKFLOW, identifier)
-        assert found is not None
+        assert found is not None and (found.more_contexts_after, found.more_steps_after) == (None, None)
         return found
 
     async def until(self, holds: Callable[[], bool]) -> None:
