@@ -10,7 +10,7 @@ from emulator.runstore import readings
 from emulator.runstore.errors import MalformedRunInputError
 from emulator.runstore.readings import has, readable
 from emulator.runstore.rows import COLUMNS
-from emulator.runstore.schema import AT_ADDRESS
+from emulator.runstore.schema import AT_ADDRESS, SETTLED
 
 _PREFIX = re.compile(r"[A-Za-z0-9_]{0,64}")
 _IS_EXPECTED = f"""
@@ -37,8 +37,7 @@ class Queries:
         self._name_persists()
 
     def _name_touches(self) -> None:
-        unsettled = readable("snapshot", f"NOT {readings.is_settled('snapshot')}")
-        self.touch = f"UPDATE {self.runs} SET updated_at = :updated_at WHERE {AT_ADDRESS} AND {unsettled}"
+        self.touch = f"UPDATE {self.runs} SET updated_at = :updated_at WHERE {AT_ADDRESS} AND {SETTLED} = 0"
         self.touch_unparsed = f"""
             UPDATE {self.runs} SET updated_at = :updated_at
             WHERE {AT_ADDRESS} AND snapshot = :expected_snapshot AND NOT json_valid(snapshot)

@@ -3,8 +3,11 @@
 `CASE WHEN json_valid(...)` keeps rows that SQLite cannot parse storable: a bare extraction refuses them (RS-62).
 """
 
+from emulator.runstore.readings import is_settled
+
 STATUS = "status"
 OWNER = "owner"
+SETTLED = "settled"
 """Columns that SQLite derives from the snapshot at each write; null where it cannot parse the snapshot."""
 REVISION = "(snapshot ->> '$.lifecycle.revision')"
 INTENT = "(snapshot ->> '$.lifecycle.transitionIntent.to')"
@@ -15,6 +18,7 @@ UPDATED_MS = CREATED_MS.replace("created_at", "updated_at")
 
 _DERIVED_STATUS = "(CASE WHEN json_valid(snapshot) THEN snapshot ->> '$.status' END)"
 _DERIVED_OWNER = "(CASE WHEN json_valid(snapshot) THEN snapshot ->> '$.lifecycle.owner' END)"
+_IS_PARSED = f"{STATUS} IS NOT NULL OR json_valid(snapshot)"  # a status is proof, and spares parsing again
 
 
 def first_runs_schema(prefix: str = "") -> str:
@@ -35,7 +39,7 @@ CREATE INDEX {prefix}runs_by_owner ON {prefix}runs (workflow_id, run_id, {_DERIV
 
 
 def derive_columns(prefix: str = "") -> str:
-    """Give the table stored columns for what its indexes hold.
+    """Give the table stored columns for what its indexes hold, and for what a touch asks.
 
     An index on an expression parses the old and the new snapshot at every write, each index anew: three quarters of
     what a write cost. The columns stand before the snapshot, so that reading them walks no large text.
@@ -48,7 +52,8 @@ CREATE TABLE {prefix}runs_derived (
     resource_id TEXT,
     {STATUS} TEXT GENERATED ALWAYS AS {_DERIVED_STATUS} STORED,
     {OWNER} TEXT GENERATED ALWAYS AS
-        (CASE WHEN {STATUS} IS NOT NULL THEN snapshot ->> '$.lifecycle.owner' END) STORED,
+        (CASE WHEN {_IS_PARSED} THEN snapshot ->> '$.lifecycle.owner' END) STORED,
+    {SETTLED} INTEGER GENERATED ALWAYS AS (CASE WHEN {_IS_PARSED} THEN {is_settled("snapshot")} END) STORED,
     snapshot TEXT NOT NULL,
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,

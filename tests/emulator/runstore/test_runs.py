@@ -9,7 +9,7 @@ import pytest
 from emulator.d1 import Database, FileDriver, Statement
 from emulator.runstore.address import RunAddress
 from emulator.runstore.errors import AdmissionBrokenError
-from emulator.runstore.schema import OWNER, STATUS, migrations
+from emulator.runstore.schema import OWNER, SETTLED, STATUS, migrations
 from emulator.runstore.snapshot import (
     Lifecycle,
     RunFailure,
@@ -25,6 +25,7 @@ from emulator.runstore.statements import change_at, insert_initial
 
 AT = "2026-01-01T00:00:00.000Z"
 ADDRESS = RunAddress("w", "r\0/\U0001f600")
+OWNED = '{"lifecycle":{"owner":"o2"}}'
 FIRST = Snapshot(RunStatus.PENDING, AT, Lifecycle(1, "o1", deadline_at=AT), params='{"a":1.5,"b":"\\u0000é"}')
 
 
@@ -113,7 +114,7 @@ async def test_a_file_from_before_the_derived_columns_is_brought_forward_with_ev
     first, second = migrations()
     path = tmp_path / "old.sqlite"
     old = await FileDriver.open(path, application_id=7, migrations=[first])
-    rows = [("w", "a", None, encode(FIRST), AT, AT), ("w", "b", "r", "{bad", AT, AT), ("v", "c", None, "{}", AT, AT)]
+    rows = [("w", "a", None, encode(FIRST), AT, AT), ("w", "b", "r", "{bad", AT, AT), ("v", "c", None, OWNED, AT, AT)]
     insert = "INSERT INTO runs (rowid, workflow_id, run_id, resource_id, snapshot, created_at, updated_at)"
     values = [(number, *row) for number, row in zip((9, 4, 7), rows, strict=True)]
     await Database(old).batch([Statement(f"{insert} VALUES (?, ?, ?, ?, ?, ?, ?)", each) for each in values])
@@ -122,15 +123,15 @@ async def test_a_file_from_before_the_derived_columns_is_brought_forward_with_ev
     found = (
         await Database(driver)
         .prepare(
-            f"SELECT rowid, workflow_id, run_id, resource_id, snapshot, {STATUS}, {OWNER} FROM runs ORDER BY rowid"
+            f"SELECT rowid, workflow_id, run_id, resource_id, snapshot, {STATUS}, {OWNER}, {SETTLED} FROM runs ORDER BY rowid"
         )
         .raw()
     )
     await driver.close()
     assert found == [
-        (4, "w", "b", "r", "{bad", None, None),
-        (7, "v", "c", None, "{}", None, None),
-        (9, "w", "a", None, encode(FIRST), "pending", "o1"),
+        (4, "w", "b", "r", "{bad", None, None, None),
+        (7, "v", "c", None, OWNED, None, "o2", 0),
+        (9, "w", "a", None, encode(FIRST), "pending", "o1", 0),
     ]
 
 
