@@ -153,4 +153,5 @@ def _management_parts(host: Host, document: Callable[[], JsonObject], origins: O
         operations=host.engine,
         words=host.workerd.words,
         listeners=origins.document(),
+        triggers=host.triggers,
     )

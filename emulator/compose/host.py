@@ -8,6 +8,7 @@ from pathlib import Path
 
 from emulator.artifacts import ArtifactCustody
 from emulator.artifacts.fetching import HttpsSources
+from emulator.bindings.queue import Deliveries, RowLedger
 from emulator.bindings.workflow import WorkflowCalls
 from emulator.catalog import Catalog
 from emulator.compose.backends import CatalogDeployments, CatalogVersions, CatalogWorkers
@@ -18,6 +19,7 @@ from emulator.compose.options import HostOptions
 from emulator.compose.routing import Routing
 from emulator.compose.state import StateDirectory
 from emulator.compose.stored import open_control_database, open_emulator_database
+from emulator.compose.triggers import HandTriggers
 from emulator.compose.withdrawals import Withdrawals
 from emulator.compose.workerd_side import WorkerdSide
 from emulator.d1 import Database as Rows
@@ -57,6 +59,7 @@ class Host:
     workflows: WorkflowEngine
     withdrawals: Withdrawals
     engine: HostEngine
+    triggers: HandTriggers
 
 
 async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
@@ -69,7 +72,8 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     rows = Rows(FileDriver(emulator_database))
     keys = load_keys(around.state.host_key)
     catalog = Catalog(rows, keys)
-    routing = Routing(catalog, around.workerd.gateway, around.options.default_worker)
+    words = around.workerd.words
+    routing = Routing(catalog, around.workerd.gateway, around.options.default_worker, words.name_workers)
     sources = HttpsSources(around.options.artifact_origins)
     artifacts = await ArtifactCustody.open(emulator_database, around.state.artifacts, sources)
     workflows = await _open_workflows(around, rows, faults, keys)
@@ -89,12 +93,22 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
         control_database, around.clock, around.real_time, RandomIds(), backend, faults, Limits(), keys
     )
     stack.push_async_callback(engine.close)
-    around.workerd.calls.open({"workflow": WorkflowCalls(workflows.instances)})
+    deliveries, triggers = await _open_triggers(around, rows, faults)
+    stack.push_async_callback(deliveries.close)
+    around.workerd.calls.open({"workflow": WorkflowCalls(workflows.instances), "batch": deliveries})
     await around.workerd.finish_opening(await routing.table())
     workflows.start()
     withdrawals.start()
     await engine.start()
-    return Host(around.clock, faults, artifacts, around.workerd, workflows, withdrawals, engine)
+    return Host(around.clock, faults, artifacts, around.workerd, workflows, withdrawals, engine, triggers)
+
+
+async def _open_triggers(around: Surroundings, rows: Rows, faults: FaultPoints) -> tuple[Deliveries, HandTriggers]:
+    """Deliveries that an earlier host left open are ended: no process of it runs any more."""
+    ledger, clock, gateway = RowLedger(rows), around.clock, around.workerd.gateway
+    await ledger.end_lost(clock.now_ms())
+    deliveries = Deliveries(gateway, ledger, clock, lambda: secrets.token_hex(16), faults)
+    return deliveries, HandTriggers(gateway, deliveries, ledger, clock, around.workerd.words)
 
 
 async def _open_workflows(around: Surroundings, rows: Rows, faults: FaultPoints, keys: PrivateKeys) -> WorkflowEngine:

@@ -1,6 +1,7 @@
 """Makes the gateway's table from the catalog's rows and hands it over, one table after the other. Keeps no row."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 
 from emulator.catalog import Catalog
 from emulator.contexts import StopEvidence
@@ -12,10 +13,17 @@ from host.ports import VersionRecord, Weight
 class Routing:
     """Publishes whole tables in order, so that an older one never replaces a newer one (WD-04)."""
 
-    def __init__(self, catalog: Catalog, gateway: Gateway, default_worker: str | None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        gateway: Gateway,
+        default_worker: str | None,
+        tell_names: Callable[[Mapping[str, str]], None] = lambda names: None,
+    ) -> None:
         self._catalog = catalog
         self._gateway = gateway
         self._default_worker = default_worker
+        self._tell_names = tell_names
         self._publishing = asyncio.Lock()
 
     async def publish(self) -> None:
@@ -50,6 +58,7 @@ class Routing:
         active = {route.worker_uid: route.weights for route in await self._catalog.routes()}
         names = await self._catalog.names()
         endpoints = await self._catalog.endpoints()
+        self._tell_names(names)
         routes = [
             GatewayRoute(uid, name, await self._versions(active.get(uid, ())), endpoints.get(uid, ()))
             for uid, name in names.items()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from emulator.artifacts import SCHEMA as ARTIFACTS
+from emulator.bindings.queue import SCHEMA as QUEUE
 from emulator.compose.errors import FoundationUnusable
 from emulator.compose.state import StateDirectory
 from emulator.d1 import with_values_up_to
@@ -11,7 +12,7 @@ from emulator.workflow import schema as emulator_schema
 from host.sqlite import Confinement, Database, DatabaseCorrupt, DatabaseError, NewerDatabase
 from host.store import schema as control_schema
 
-EMULATOR_MIGRATIONS = (emulator_schema.MIGRATIONS[0] + ARTIFACTS, *emulator_schema.MIGRATIONS[1:])
+EMULATOR_MIGRATIONS = (emulator_schema.MIGRATIONS[0] + ARTIFACTS, *emulator_schema.MIGRATIONS[1:], QUEUE)
 """The tables of every part that keeps rows beside the runs."""
 _CONFINEMENT = with_values_up_to(16 * 1024 * 1024)
 """A run row holds params and output as JSON strings, of up to 2 MiB each once escaped."""

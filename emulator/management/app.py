@@ -19,7 +19,16 @@ from emulator.management.errors import (
 from emulator.management.guard import Guard
 from emulator.management.instance_routes import InstanceRoutes
 from emulator.management.log_routes import LogRoutes
-from emulator.management.parts import Inspection, InstanceCalls, Processes, Settlements, Uploads, Withdrawals, Words
+from emulator.management.parts import (
+    Inspection,
+    InstanceCalls,
+    Processes,
+    Settlements,
+    Triggers,
+    Uploads,
+    Withdrawals,
+    Words,
+)
 from emulator.management.routes import (
     ArtifactRoutes,
     DocumentRoutes,
@@ -29,6 +38,7 @@ from emulator.management.routes import (
     ProcessRoutes,
     WithdrawalRoutes,
 )
+from emulator.management.trigger_routes import TriggerRoutes
 from host.model.faults import FaultPoints
 from host.model.json import JsonObject
 
@@ -48,6 +58,7 @@ class ManagementParts:
     operations: Settlements
     words: Words
     listeners: JsonObject
+    triggers: Triggers
 
 
 def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> Starlette:
@@ -55,6 +66,7 @@ def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> St
     artifacts = ArtifactRoutes(parts.artifacts)
     clock = ClockRoutes(parts.clock)
     faults = FaultRoutes(parts.faults)
+    triggers = TriggerRoutes(parts.triggers)
     instances = InstanceRoutes(parts.instances, parts.calls)
     routes = [
         Route("/v1/artifacts/sha256/{digest}", artifacts.put, methods=["PUT"]),
@@ -63,6 +75,9 @@ def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> St
         Route("/v1/clock/{change}", clock.change, methods=["POST"]),
         Route("/v1/workflows/{address:path}", instances.show, methods=["GET"]),
         Route("/v1/workflows/{address:path}", instances.act, methods=["POST"]),
+        Route("/v1/workers/{uid}/scheduled", triggers.scheduled, methods=["POST"]),
+        Route("/v1/workers/{uid}/queue", triggers.queue, methods=["POST"]),
+        Route("/v1/workers/{uid}/queue", triggers.deliveries, methods=["GET"]),
         Route("/v1/withdrawals", WithdrawalRoutes(parts.withdrawals).show, methods=["GET"]),
         Route("/v1/faults", faults.show, methods=["GET"]),
         Route("/v1/faults", faults.arm, methods=["POST"]),

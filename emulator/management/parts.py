@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from emulator.events import Batch
 from host.model.json import JsonObject
 from host.model.operation_states import Effect
 from host.model.records import Operation
@@ -100,6 +101,25 @@ class Words(Protocol):
 
     def follow(self) -> AsyncIterator[Word | int]:
         """Those and each later one; a number is how many were missed."""
+
+
+class Triggers(Protocol):
+    """Handlers called by hand; the shapes are documented in the README.
+
+    Raises `emulator.events.NotStarted`, `host.ports.BackendUnavailable`.
+    """
+
+    async def scheduled(self, worker_uid: str, cron: str, scheduled_ms: int | None) -> JsonObject:
+        """What became of one `scheduled` call; its time is now unless one is given."""
+
+    async def queue(self, worker_uid: str, batch: Batch) -> JsonObject:
+        """What became of one batch."""
+
+    async def deliveries(self, worker_uid: str) -> list[JsonObject]:
+        """The batches kept, the oldest first."""
+
+    def now_ms(self) -> int:
+        """Contract time, for what was not given."""
 
 
 class Processes(Protocol):

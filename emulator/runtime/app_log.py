@@ -8,7 +8,7 @@ import asyncio
 import json
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from emulator.runtime.log_tags import TAG_LENGTH, LogTags
@@ -25,6 +25,7 @@ class AppLine:
     """One line: `level` is debug, info, log, warn or error; instance and context are of an execution context."""
 
     at_ms: int
+    worker_name: str | None
     worker_uid: str | None
     version_uid: str | None
     instance_id: str | None
@@ -36,6 +37,7 @@ class AppLine:
         return {
             "time": timestamp(self.at_ms),
             "level": self.level,
+            "workerName": self.worker_name,
             "workerUid": self.worker_uid,
             "versionUid": self.version_uid,
             "instanceId": self.instance_id,
@@ -53,6 +55,7 @@ class AppLog:
     def __init__(self, now_ms: Callable[[], int], kept: int = KEPT_LINES) -> None:
         self.tags = LogTags()
         self._now_ms = now_ms
+        self._names: Mapping[str, str] = {}
         self._kept: deque[AppLine] = deque(maxlen=kept)
         self._taken = 0
         self._is_open = True
@@ -61,6 +64,14 @@ class AppLog:
     def tap(self) -> "LineTap":
         """What the output of one process is passed through."""
         return LineTap(self)
+
+    def name_workers(self, names: Mapping[str, str]) -> None:
+        """Uid and name of every Worker, for the lines to come."""
+        self._names = names
+
+    def fail(self, worker_uid: str, version_uid: str | None, message: str) -> None:
+        """A line of the host about code that could not tell its end itself."""
+        self.tell(self._line(worker_uid, version_uid, None, None, "error", message))
 
     def recent(self) -> tuple[AppLine, ...]:
         return tuple(self._kept)
@@ -108,7 +119,19 @@ class AppLog:
         tag = self.tags.of(worker, version, instance, context)
         if not secrets.compare_digest(tag.encode(), text[:TAG_LENGTH]):
             return None
-        return AppLine(self._now_ms(), worker, version, instance, context, str(level), str(message))
+        return self._line(worker, version, instance, context, str(level), str(message))
+
+    def _line(
+        self,
+        worker_uid: str | None,
+        version_uid: str | None,
+        instance_id: str | None,
+        context_id: str | None,
+        level: str,
+        message: str,
+    ) -> AppLine:
+        name = None if worker_uid is None else self._names.get(worker_uid)
+        return AppLine(self._now_ms(), name, worker_uid, version_uid, instance_id, context_id, level, message)
 
     def _wake(self) -> None:
         self._more.set()

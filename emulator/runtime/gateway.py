@@ -7,10 +7,12 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Literal, assert_never
 
 from emulator.contexts import BindingCalls, StopEvidence
+from emulator.events import HandlerCall, HandlerEnd
+from emulator.runtime import handler_calls
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
 from emulator.runtime.gateway_watchdog import CPU_LIMIT_S, GatewayWatchdog
 from emulator.runtime.kernels import (
@@ -72,6 +74,7 @@ class Gateway:
         self._process: GatewayProcess | None = None
         self._changed = asyncio.Condition()
         self._run: asyncio.Task[None] | None = None
+        self._is_draining = False
 
     async def open(self, table: RouteTable) -> None:
         """Start the first process with its table. Raises `WorkerdFailed`."""
@@ -89,7 +92,8 @@ class Gateway:
         self._run = asyncio.create_task(self._supervise(process))
 
     async def drain(self) -> None:
-        """Take no more connections and return once no handler runs. The caller sets a limit."""
+        """Take no more connections and calls and return once no handler runs. The caller sets a limit."""
+        self._is_draining = True
         if self._run is not None:
             self._run.cancel()
             await asyncio.wait((self._run,))
@@ -170,6 +174,19 @@ class Gateway:
         finally:
             self._versions.discard(version_uid)
         return self._evidence(process, "ack", None)
+
+    async def call_handler(self, call: HandlerCall, on_picked: Callable[[str], None]) -> HandlerEnd:
+        """Run a `scheduled` or `queue` handler in a Version that the weights in force pick (WD-03, MW-17).
+
+        Raises `NotStarted`, and `BackendUnavailable` while no process takes calls; then no code ran.
+        """
+        if self._is_draining:
+            raise BackendUnavailable("the host is about to end")
+        try:
+            process = await asyncio.wait_for(self._serving(), PUBLISH_TIMEOUT_S)
+        except TimeoutError as error:
+            raise BackendUnavailable("the gateway is not running") from error
+        return await handler_calls.call_handler(process, call, on_picked)
 
     async def is_executing(self, version_uid: str) -> bool:
         """Whether a request of the Version still runs or its body streams (WV-09); a body with a content coding is not

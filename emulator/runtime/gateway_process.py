@@ -5,7 +5,7 @@ import itertools
 import json
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from emulator.contexts import BindingCalls
 from emulator.runtime.config import Config
@@ -31,6 +31,7 @@ class GatewayProcess:
         self._calls = calls
         self._numbers = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[str]] = {}
+        self._picked: dict[str, Callable[[str], None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._workerd: Workerd | None = None
 
@@ -79,6 +80,15 @@ class GatewayProcess:
         worker_uid, _, state = (await self._ask("!route", hostname)).partition(" ")
         return FoundRoute(worker_uid, state == "served") if worker_uid else None
 
+    async def call_handler(
+        self, worker_uid: str, handler: str, event_text: str, on_picked: Callable[[str], None]
+    ) -> str:
+        """The kernel's word on how a handler ended; `on_picked` gets the uid of its Version before its code runs.
+
+        Raises `GatewayEnded`.
+        """
+        return await self._ask("!handle", f"{worker_uid} {handler} {event_text}", on_picked)
+
     def ping(self) -> None:
         """Ask for a pong: `pongs` grows once the event loop turns."""
         self.workerd.channel.send("!ping 0")
@@ -94,10 +104,12 @@ class GatewayProcess:
         """Kill the process and wait for its end; its exit status."""
         return await self.workerd.end()
 
-    async def _ask(self, verb: str, text: str) -> str:
+    async def _ask(self, verb: str, text: str, on_picked: Callable[[str], None] | None = None) -> str:
         if self.exited.done():
             raise GatewayEnded
         number = str(next(self._numbers))
+        if on_picked is not None:
+            self._picked[number] = on_picked
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         self.workerd.channel.send(f"{verb} {number} {text}")
@@ -105,6 +117,7 @@ class GatewayProcess:
             return await answer
         finally:
             self._waiting.pop(number, None)
+            self._picked.pop(number, None)
 
     def _receive(self, text: str) -> None:
         verb, _, rest = text.partition(" ")
@@ -115,6 +128,10 @@ class GatewayProcess:
                 self.loading.add(rest)
             case "!loaded":
                 self.loading.discard(rest)
+            case "!picked":
+                number, _, version_uid = rest.partition(" ")
+                if number in self._picked:
+                    self._picked[number](version_uid)
             case "!done":
                 number, _, told = rest.partition(" ")
                 answer = self._waiting.get(number)

@@ -156,9 +156,16 @@ def gateway_config(settings: KernelSettings, key_pair: KeyPair | None = None) ->
     return kernel_config(
         "kernel_gateway.js",
         settings,
-        ("http",),
+        ("events", "http"),
         sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control"), *further),
-        own_modules=("routes.js", "gateway_version.js", "nesting.js", "services.js", "streams.js"),
+        own_modules=(
+            "routes.js",
+            "gateway_version.js",
+            "handler_calls.js",
+            "nesting.js",
+            "services.js",
+            "streams.js",
+        ),
         own_durable_classes=("V",),
     )
 

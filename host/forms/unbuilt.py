@@ -36,13 +36,13 @@ UNBUILT = (
     Unbuilt(
         "scheduled",
         urls.WORKER_VERSION,
-        "A `scheduled` handler is verified and never called: there is no Form that triggers it.",
+        "A `scheduled` handler is called by hand, through the management listener: no Form triggers it yet.",
         ("MW-17",),
     ),
     Unbuilt(
         "queue",
         urls.WORKER_VERSION,
-        "A `queue` handler is verified and never called: there is no Form that triggers it.",
+        "A `queue` handler is called by hand, through the management listener: no Form feeds it yet.",
         ("MW-18", "MW-19"),
     ),
 )

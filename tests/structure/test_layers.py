@@ -18,12 +18,14 @@ LAYERS: Mapping[str, set[str]] = {
     "emulator.artifacts": STORES | {"host.ports"},
     "emulator.runstore": STORES | {"emulator.d1"},
     "emulator.contexts": {"host.model", "host.ports", "emulator.catalog"},
+    "emulator.events": set(),
     "emulator.workflow": STORES
     | {"host.ports", "emulator.d1", "emulator.runstore", "emulator.catalog", "emulator.contexts"},
-    "emulator.runtime": {"host.model", "host.ports", "emulator.catalog", "emulator.contexts"},
-    "emulator.bindings": STORES | {"emulator.catalog", "emulator.contexts", "emulator.workflow"},
+    "emulator.runtime": {"host.model", "host.ports", "emulator.catalog", "emulator.contexts", "emulator.events"},
+    "emulator.bindings": STORES
+    | {"host.ports", "emulator.d1", "emulator.catalog", "emulator.contexts", "emulator.events", "emulator.workflow"},
     "emulator.front": set(),
-    "emulator.management": {"host.model", "host.ports", "emulator.artifacts", "emulator.workflow"},
+    "emulator.management": {"host.model", "host.ports", "emulator.artifacts", "emulator.events", "emulator.workflow"},
     "emulator.compose": {"host", "emulator"},
     "emulator.client": set(),
     "emulator.demo": {"emulator.client"},

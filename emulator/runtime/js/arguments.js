@@ -1,4 +1,5 @@
-// host/arguments.js: the rules for what app code gives to a step, read without running a getter (DW-30, DW-34 to DW-36).
+// host/arguments.js: the rules for what app code gives to a step or a batch, read without running a getter (DW-30, DW-34 to
+// DW-36, MW-19).
 import * as p from "./prim.js";
 
 const NAME_LENGTH = 256;
@@ -75,6 +76,9 @@ export const waitOptions = (value) => {
   const type = nameOf(given.type, "type");
   return { __proto__: null, type, timeoutSeconds: integer(given.timeoutSeconds, 1, 31536000, "timeoutSeconds") };
 };
+
+/** The seconds that a message's retry is put off by; null leaves it to the consumer (MW-19). */
+export const delaySeconds = (value) => (value === undefined ? null : integer(value, 0, LONGEST_DELAY_S, "delaySeconds"));
 
 /** The effect of a `do` step. */
 export const effectOf = (value) => {

@@ -44,7 +44,7 @@ function makeBinding(kind, stub) {
 }
 
 /** call(text) resolves to the reply as a JSON array, or rejects with the Error that the host named (DW-18). */
-function hostCall(stub) {
+export function hostCall(stub) {
   const fetch = getProto(stub).fetch;
   return async (text) => {
     const size = floor(text.length / PIECE_LENGTH) + 1;

@@ -6,6 +6,7 @@ import { describe, ownValue } from "./errors.js";
 
 const LONGEST_TEXT = 8192;
 const LONGEST_READ = 1 << 20;
+const TURNS = 8;
 const HIDDEN = "[secret]";
 const LEVELS = { __proto__: null, debug: "debug", info: "info", log: "log", warn: "warn", error: "error", trace: "debug" };
 
@@ -29,15 +30,24 @@ export function replaceConsole(native) {
     if (typeof names[i] === "string" && typeof ownValue(consoleC, names[i]) === "function") replace(names[i]);
   }
   p.apply(listen, undefined, ["unhandledrejection", (event) => {
-    tell("error", "unhandled rejection: " + describe(ownReason(event)));
+    tellUnlessHandled(valueOf(event, "promise"), "unhandled rejection: " + describe(valueOf(event, "reason")));
     p.apply(preventDefault, event, []);
   }]);
+  p.apply(listen, undefined, ["rejectionhandled", (event) => p.weakSet(handled, valueOf(event, "promise"), true)]);
+}
+
+// The engine calls a promise unhandled one turn after its rejection; a handler's `return promise` is looked at later than
+// that, and its error is told as the handler's own.
+async function tellUnlessHandled(promise, text) {
+  for (let turn = 0; turn < TURNS; turn++) await undefined;
+  if (!p.weakHas(handled, promise)) tell("error", text);
 }
 
 const listen = addEventListener;
 const preventDefault = Event.prototype.preventDefault;
-const ownReason = (event) => {
-  const own = p.gopd(event, "reason");
+const handled = new p.WeakMapC();
+const valueOf = (event, name) => {
+  const own = p.gopd(event, name);
   if (own === undefined) return undefined;
   return p.hasOwn(own, "value") ? own.value : p.apply(own.get, event, []);
 };
@@ -98,7 +108,8 @@ function hiddenTexts(values) {
   return texts;
 }
 
-function hide(text) {
+/** The text without the value of any secret. */
+export function hide(text) {
   for (let i = 0; i < secrets.length; i++) {
     let shown = "";
     let from = 0;

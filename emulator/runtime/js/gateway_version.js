@@ -4,9 +4,10 @@ import { codeOf, isolateOf } from "kernel_shared.js";
 import { depthKey } from "nesting.js";
 import { plain } from "routes.js";
 import { counted } from "streams.js";
+import EVENTS from "events.txt";
 import HTTP from "http.txt";
 
-const MAIN = { name: "host/http.js", modules: { "host/http.js": { js: HTTP } } };
+const MAIN = { name: "host/http.js", modules: { "host/http.js": { js: HTTP }, "host/events.js": { js: EVENTS } } };
 const SYSTEM = "system";
 
 /** What the router, K and every V share: one isolate runs them all. */
@@ -74,19 +75,21 @@ export class V extends DurableObject {
     }
   }
 
-  async #answer(request) {
-    const app = this.#app(common.clock === SYSTEM ? SYSTEM : "controlled");
-    if (app.requests === undefined) {
-      app.loading ??= this.#load(app).finally(() => (app.loading = undefined));
-      await app.loading;
-    }
-    if (app.requests === undefined) return plain(503, "This Version was retired.");
+  /** Run another handler than `fetch`; resolves to the text in which http.js tells its end. */
+  async call(handler, event) {
+    this.#open += 1;
     try {
-      return await app.requests.fetch(request);
-    } catch (error) {
-      app.requests = undefined; // the facet may have broken: the next request asks for it anew
-      throw error;
+      const app = await this.#opened();
+      if (app === undefined) throw new Error("the Version was retired");
+      return await (await ask(app, app.control + "call/" + handler, { method: "POST", body: event })).text();
+    } finally {
+      this.#open -= 1;
     }
+  }
+
+  async #answer(request) {
+    const app = await this.#opened();
+    return app === undefined ? plain(503, "This Version was retired.") : ask(app, request);
   }
 
   /** Resolves once no isolate shows an earlier state of a controlled clock. */
@@ -113,6 +116,16 @@ export class V extends DurableObject {
     }
     this.#apps.clear();
     common.controlled.delete(this.ctx.id.name);
+  }
+
+  /** The code that goes by the present kind of clock, evaluated; undefined once the Version is retired. */
+  async #opened() {
+    const app = this.#app(common.clock === SYSTEM ? SYSTEM : "controlled");
+    if (app.requests === undefined) {
+      app.loading ??= this.#load(app).finally(() => (app.loading = undefined));
+      await app.loading;
+    }
+    return app.requests === undefined ? undefined : app;
   }
 
   #app(kind) {
@@ -149,10 +162,24 @@ export class V extends DurableObject {
     const isolate = isolateOf(code, version, this.ctx.exports);
     const flags = [...isolate.compatibilityFlags, "nodejs_als"];
     return this.ctx.facets.get(app.kind, () => {
-      const env = { ...isolate.env, CONTROL: app.control, DEPTH_KEY: depthKey() };
+      const env = { ...isolate.env, CONTROL: app.control, DEPTH_KEY: depthKey(), SETTLE: this.#settle(version) };
       const worker = this.env.LOADER.load({ ...isolate, env, compatibilityFlags: flags });
       return { class: worker.getDurableObjectClass("Requests") };
     });
+  }
+
+  /** By which the isolate settles messages of batches that this Version was given (MW-19). */
+  #settle({ workerUid, versionUid }) {
+    return this.ctx.exports.Host({ props: { versionUid, binding: "batch", kind: "batch", targetUid: workerUid } });
+  }
+}
+
+async function ask(app, request, init) {
+  try {
+    return await app.requests.fetch(request, init);
+  } catch (error) {
+    app.requests = undefined; // the facet may have broken: the next request asks for it anew
+    throw error;
   }
 }
 

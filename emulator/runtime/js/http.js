@@ -1,11 +1,14 @@
-// host/http.js: main module of an isolate that answers HTTP requests with the app's `fetch` handler (MW-10, MW-14). The
-// app evaluates after this module, and runs beside it (rules of prim.js).
+// host/http.js: main module of an isolate that runs the app's handlers: `fetch` for HTTP requests, `scheduled` and `queue` when
+// the kernel says so (MW-10, MW-14, MW-17). The app evaluates after this module, and runs beside it (rules of prim.js).
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Req, Resp, TErr, apply, freeze, getProto, gopd, respStatus, slice, startsWith, uncurry } from "./prim.js";
-import { envMaker } from "./bindings.js";
+import {
+  JSONparse, JSONstringify, Req, Resp, TErr, apply, freeze, getProto, gopd, reqText, respStatus, slice, startsWith, uncurry,
+} from "./prim.js";
+import { envMaker, hostCall } from "./bindings.js";
 import { replaceClock, setNow, setOffset } from "./clock.js";
-import { replaceConsole, tell } from "./console.js";
+import { hide, replaceConsole, tell } from "./console.js";
 import { describe, namedError, ownValue } from "./errors.js";
+import { deliveryOf, scheduledEvent } from "./events.js";
 import { DEPTH, countDepthBy } from "./service_binding.js";
 import { replaceFetch } from "./turns.js";
 
@@ -15,6 +18,8 @@ const requestUrl = uncurry(gopd(Request.prototype, "url").get);
 const headersOf = uncurry(gopd(Request.prototype, "headers").get);
 const header = uncurry(Headers.prototype.get);
 const removeHeader = uncurry(Headers.prototype.delete);
+
+const HANDLERS = ["fetch", "scheduled", "queue"];
 
 let app;
 let running = 0;
@@ -29,15 +34,23 @@ countDepthBy(() => {
   return state === undefined ? 0 : state.depth;
 });
 
-/** The handler and the function that makes its env; the env's captures come first, then the app evaluates. */
+/** The handlers and the function that makes their env; the env's captures come first, then the app evaluates. */
 async function load(native) {
   replaceConsole(native);
   replaceFetch();
   const makeEnv = envMaker(native);
+  const settle = hostCall(native.SETTLE);
   const main = (await import("./main.js")).app.default;
-  const handler = ownValue(main, "fetch");
-  if (typeof handler !== "function") throw new TErr("the default export has no fetch handler");
-  return { __proto__: null, makeEnv, main, handler };
+  const handlers = { __proto__: null };
+  for (let i = 0; i < HANDLERS.length; i++) handlers[HANDLERS[i]] = ownValue(main, HANDLERS[i]);
+  return { __proto__: null, makeEnv, settle, main, handlers };
+}
+
+/** Call a handler as the module had it when it was evaluated. */
+function run(name, given, ctx) {
+  const handler = app.handlers[name];
+  if (typeof handler !== "function") throw new TErr("the default export has no " + name + " handler");
+  return apply(handler, app.main, [given, app.makeEnv(), ctx]);
 }
 
 /**
@@ -85,8 +98,15 @@ function goBy(clock) {
   return new Resp(null);
 }
 
+/** What a handler threw, told to the log; without the value of a secret, so that it may be told elsewhere, too. */
+function uncaught(name, error) {
+  const text = describe(error);
+  tell("error", "uncaught in " + name + ": " + text);
+  return hide(text);
+}
+
 function failure(error) {
-  tell("error", "uncaught in fetch: " + describe(error));
+  uncaught("fetch", error);
   return new Resp("Internal Server Error\n", {
     __proto__: null,
     status: 500,
@@ -97,7 +117,7 @@ function failure(error) {
 async function answer(request, native, ctx, state) {
   try {
     app ??= await load(native);
-    const response = await apply(app.handler, app.main, [request, app.makeEnv(), ctx]);
+    const response = await run("fetch", request, ctx);
     respStatus(response); // throws on anything but a Response of this runtime
     return response;
   } catch (error) {
@@ -105,6 +125,30 @@ async function answer(request, native, ctx, state) {
   } finally {
     state.pending -= 1;
     running -= 1;
+  }
+}
+
+/** How `scheduled` or `queue` ended, as text: a failure is told, never thrown (MW-17). */
+async function handle(name, request, native, ctx, state) {
+  try {
+    app ??= await load(native);
+    const told = JSONparse(await reqText(request));
+    await (name === "queue" ? consume(told, ctx) : run(name, scheduledEvent(told), ctx));
+    return new Resp('["returned"]');
+  } catch (error) {
+    return new Resp('["threw",' + JSONstringify(uncaught(name, error)) + "]");
+  } finally {
+    state.pending -= 1;
+    running -= 1;
+  }
+}
+
+async function consume(told, ctx) {
+  const delivery = deliveryOf(told, app.settle);
+  try {
+    await run("queue", delivery.batch, ctx);
+  } finally {
+    await delivery.close();
   }
 }
 
@@ -130,12 +174,17 @@ export class Requests {
     if (startsWith(url, clock)) return goBy(slice(url, clock.length));
     running += 1;
     const state = { __proto__: null, pending: 1, depth: 0 };
+    const ctx = contextOf(this.#state, state);
+    const call = this.#control + "call/"; // and the name of a handler, with its event as the body
+    if (startsWith(url, call)) {
+      return runIn(requests, state, handle, slice(url, call.length), request, this.#native, ctx, state);
+    }
     const told = header(headersOf(request), DEPTH);
     if (told !== null && startsWith(told, this.#depthKey)) {
       state.depth = +slice(told, this.#depthKey.length);
       request = new Req(request);
       removeHeader(headersOf(request), DEPTH);
     }
-    return runIn(requests, state, answer, request, this.#native, contextOf(this.#state, state), state);
+    return runIn(requests, state, answer, request, this.#native, ctx, state);
   }
 }

@@ -2,11 +2,14 @@
 // without a word to the host. The host speaks over the control socket alone.
 //
 // host -> kernel: "!table <n> <json>", "!clock <n> system|frozen/<ms>|ahead/<ms>", "!retire <n> <versionUid>",
-//                 "!running <n> <versionUid>", "!route <n> <hostname>", "!reply <n> <text>", "!ping <n>"
-// kernel -> host: "!done <n>" (after "!running" with a number, after "!route" with "<workerUid> served|idle" or
-//                 nothing), "!call <n> <json>", "!pong <n>", "!loading <versionUid>", "!loaded <versionUid>"
+//                 "!running <n> <versionUid>", "!route <n> <hostname>", "!handle <n> <workerUid> <handler> <json>",
+//                 "!reply <n> <text>", "!ping <n>"
+// kernel -> host: "!done <n>" (after "!running" with a number, after "!route" with "<workerUid> served|idle" or nothing,
+//                 after "!handle" with its end), "!picked <n> <versionUid>", "!call <n> <json>", "!pong <n>",
+//                 "!loading <versionUid>", "!loaded <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { V, common, versionObject } from "gateway_version.js";
+import { callHandler } from "handler_calls.js";
 import { Host, Outbound, openHost } from "kernel_shared.js";
 import { nested } from "nesting.js";
 import { Routes, missing, plain } from "routes.js";
@@ -54,6 +57,8 @@ export class K extends DurableObject {
         return this.#count(number, rest);
       case "!route":
         return this.#host.send("!done " + number + " " + whereTo(rest));
+      case "!handle":
+        return this.#handle(number, rest);
       case "!reply":
         return this.#calls.reply(number + " " + rest);
       case "!ping":
@@ -80,6 +85,11 @@ export class K extends DurableObject {
     common.versions.delete(versionUid);
     await versionObject(this.env, versionUid).stop();
     this.#host.send("!done " + number);
+  }
+
+  async #handle(number, told) {
+    const picked = (versionUid) => this.#host.send("!picked " + number + " " + versionUid);
+    this.#host.send("!done " + number + " " + (await callHandler(this.env, told, picked)));
   }
 
   async #count(number, versionUid) {

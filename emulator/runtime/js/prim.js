@@ -76,6 +76,8 @@ const encode = encoder.encode;
 const typedLength = uncurry(gopd(getProto(Uint8Array.prototype), "length").get);
 /** Bytes of the UTF-8 form of a string. */
 export const utf8len = (text) => typedLength(apply(encode, encoder, [text]));
+/** A fresh Uint8Array of the bytes that a base64 text stands for. */
+export const fromBase64 = apply(bind, Uint8Array.fromBase64, [Uint8Array]);
 
 export const WSP = WebSocketPair;
 export const wsSend = uncurry(WebSocket.prototype.send);
@@ -86,6 +88,7 @@ export const Resp = Response;
 export const respText = uncurry(Response.prototype.text);
 export const respStatus = uncurry(gopd(Response.prototype, "status").get);
 export const Req = Request;
+export const reqText = uncurry(Request.prototype.text);
 export const URLC = URL;
 export const setT = setTimeout;
 export const clearT = clearTimeout;

@@ -46,8 +46,8 @@ class TestHost:
             Connection(self.ready.management, token=self.ready.management_token()),
             Connection(self.ready.ingress),
         ]
-        self.management = Management(self._connections[1])
-        self.ingress = self._connections[2]
+        self.api_connection, self.management_connection, self.ingress = self._connections
+        self.management = Management(self.management_connection)
 
     def api(self) -> HostApi:
         return HostApi(self._connections[0], Patience(DEADLINE_S, time.monotonic, time.sleep))

@@ -18,6 +18,7 @@ from host.model.operation_states import Effect
 from host.model.records import Operation
 from host.model.time import ControlledClock, RealTime
 from host.sqlite import Database
+from tests.emulator.management.test_trigger_routes import Triggers
 
 START_MS = 1_800_000_000_000
 TOKEN = "secret"
@@ -113,6 +114,7 @@ async def client(tmp_path: Path, faults: FaultPoints, calls: Calls) -> AsyncIter
         operations=Settlements(),
         words=AppLog(lambda: START_MS),
         listeners={"ingressTls": "https://localhost:1"},
+        triggers=Triggers(),
     )
     transport = httpx.ASGITransport(create_app(parts, hosts=[HOST], token=TOKEN))
     headers = {"Authorization": f"Bearer {TOKEN}"}

@@ -22,7 +22,7 @@ def client(log: AppLog) -> httpx.AsyncClient:
 @pytest.mark.parametrize("query", ["", "?follow=false", "?follow=true"])
 async def test_each_line_is_an_object_that_says_whose_it_is(query: str) -> None:
     log = AppLog(lambda: 0)
-    log.tell(AppLine(1000, "w", "v", "i", "c", "warn", "two\nlines"))
+    log.tell(AppLine(1000, "shop", "w", "v", "i", "c", "warn", "two\nlines"))
     log.close()
     async with client(log) as asking:
         answer = await asking.get("/v1/logs" + query)
@@ -31,6 +31,7 @@ async def test_each_line_is_an_object_that_says_whose_it_is(query: str) -> None:
         {
             "time": "1970-01-01T00:00:01.000Z",
             "level": "warn",
+            "workerName": "shop",
             "workerUid": "w",
             "versionUid": "v",
             "instanceId": "i",

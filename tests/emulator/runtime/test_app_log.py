@@ -126,7 +126,7 @@ async def test_a_contexts_words_name_instance_and_context(launcher: Launcher, sa
 
 
 def line(number: int) -> AppLine:
-    return AppLine(NOW_MS, "w", "v", None, None, "log", str(number))
+    return AppLine(NOW_MS, None, "w", "v", None, None, "log", str(number))
 
 
 async def messages(log: AppLog) -> AsyncIterator[str]:
