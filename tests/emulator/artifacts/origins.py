@@ -21,7 +21,7 @@ def ok(body: bytes) -> bytes:
 
 @dataclass
 class TestOrigin:
-    """Answers every request with `answer`; what was asked of it is in `requests`."""
+    """Answers every request with `answer`, or by its path from `answers`; what was asked of it is in `requests`."""
 
     __test__ = False
 
@@ -31,6 +31,7 @@ class TestOrigin:
     connections: int = 0
     requests: list[bytes] = field(default_factory=list)
     stays_open: bool = False
+    answers: dict[str, bytes] = field(default_factory=dict)
 
     def allowed(self, token: Path | None = None, host: str = "localhost") -> AllowedOrigin:
         return AllowedOrigin(Origin(host, self.port), token, self.ca)
@@ -42,7 +43,8 @@ class TestOrigin:
         self.connections += 1
         try:
             self.requests.append(await reader.readuntil(b"\r\n\r\n"))
-            writer.write(self.answer)
+            path = self.requests[-1].split(b" ", 2)[1].decode()
+            writer.write(self.answers.get(path, self.answer))
             await writer.drain()
             if self.stays_open:
                 await reader.read()

@@ -77,9 +77,8 @@ class Workers:
     def _with_secrets(self, name: str, spec: dict[str, Any], secrets: Mapping[str, str]) -> Resource:
         body = {"form": WORKER_VERSION, "space": "test", "name": name, "spec": spec, "privateInputs": dict(secrets)}
         url = self.api.discovery.base_url + "/resources"
-        answer = self.host.api_connection.send(
-            "POST", url, content=json.dumps(body).encode(), headers={"Idempotency-Key": f"key-of-{name:0>20}"}
-        )
+        headers = {"Idempotency-Key": f"key-of-{name:0>20}", "Content-Type": "application/json"}
+        answer = self.host.api_connection.send("POST", url, content=json.dumps(body).encode(), headers=headers)
         assert answer.status_code in (200, 202), answer.text
         made = self.api.find("test", name)
         assert made is not None
