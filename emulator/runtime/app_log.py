@@ -6,6 +6,7 @@ none of them. Knows no file and no HTTP.
 
 import asyncio
 import json
+import re
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -16,6 +17,9 @@ from host.model.json import JsonObject
 from host.model.time import timestamp
 
 KEPT_LINES = 1000
+_ERROR_OF_APP = re.compile(rb"\bjsg\.[A-Za-z.()]+: ")
+_LINE_OF_WORKERD = re.compile(rb"\S+\.(c\+\+|h|rs):\d+: |stack: ")
+_WITHHELD = b"(the text of app code is not shown)"
 _LONGEST_LINE_BYTES = 128 * 1024
 _FIELDS = 6
 
@@ -139,11 +143,16 @@ class AppLog:
 
 
 class LineTap:
-    """The output of one process: takes the tagged lines out and gives them back as people read them."""
+    """The output of one process: takes the tagged lines out and gives them back as people read them.
+
+    When workerd itself tells of an error that app code threw, the text of the error is withheld with all its lines, as
+    nobody has looked for secrets in it.
+    """
 
     def __init__(self, log: AppLog) -> None:
         self._log = log
         self._rest = b""
+        self._withholds = False
 
     def pass_on(self, data: bytes) -> bytes:
         """The lines that are complete now, for the file; a longer one than any of ours is not held back."""
@@ -162,7 +171,18 @@ class LineTap:
     def _shown(self, text: bytes) -> bytes:
         line = self._log.read(text)
         if line is None:
-            return text
+            return self._without_errors(text)
+        self._withholds = False
         self._log.tell(line)
         place = line.version_uid if line.instance_id is None else f"{line.version_uid} {line.instance_id!r}"
         return f"[{place}] {line.level}: {line.message}".encode("utf-8", "replace")
+
+    def _without_errors(self, text: bytes) -> bytes:
+        """A line of workerd, without what app code put into it."""
+        if _LINE_OF_WORKERD.match(text):
+            self._withholds = False
+        found = _ERROR_OF_APP.search(text)
+        if found is not None:
+            self._withholds = True
+            return text[: found.end()] + _WITHHELD
+        return _WITHHELD if self._withholds else text

@@ -2,9 +2,10 @@
 // that the host takes for this place alone: an app may learn it, as the engine formats lines with JavaScript beside it, and
 // can then speak for nobody but itself. No line has the value of a secret. Runs beside app code (rules of prim.js).
 import * as p from "./prim.js";
-import { describe, ownValue } from "./errors.js";
+import { describeWhole, ownValue } from "./errors.js";
 
 const LONGEST_TEXT = 8192;
+const LONGEST_ERROR = 500;
 const LONGEST_READ = 1 << 20;
 const TURNS = 8;
 const HIDDEN = "[secret]";
@@ -30,7 +31,11 @@ export function replaceConsole(native) {
     if (typeof names[i] === "string" && typeof ownValue(consoleC, names[i]) === "function") replace(names[i]);
   }
   p.apply(listen, undefined, ["unhandledrejection", (event) => {
-    tellUnlessHandled(valueOf(event, "promise"), "unhandled rejection: " + describe(valueOf(event, "reason")));
+    tellUnlessHandled(valueOf(event, "promise"), "unhandled rejection: " + errorText(valueOf(event, "reason")));
+    p.apply(preventDefault, event, []);
+  }]);
+  p.apply(listen, undefined, ["error", (event) => {
+    tell("error", "uncaught: " + errorText(thrownIn(event)));
     p.apply(preventDefault, event, []);
   }]);
   p.apply(listen, undefined, ["rejectionhandled", (event) => p.weakSet(handled, valueOf(event, "promise"), true)]);
@@ -45,6 +50,7 @@ async function tellUnlessHandled(promise, text) {
 
 const listen = addEventListener;
 const preventDefault = Event.prototype.preventDefault;
+const thrownIn = p.uncurry(p.gopd(ErrorEvent.prototype, "error").get);
 const handled = new p.WeakMapC();
 const valueOf = (event, name) => {
   const own = p.gopd(event, name);
@@ -58,9 +64,12 @@ export function placeIn(instanceId, contextId, contextTag) {
   place = json(instanceId) + "," + json(contextId);
 }
 
+/** "Name: message" of whatever an app threw; at most 500 characters, of which none belong to a secret cut in two. */
+export const errorText = (thrown) => p.slice(hide(describeWhole(thrown)), 0, LONGEST_ERROR);
+
 /** A line of the log: `level` is one of console's. */
 export function tell(level, text) {
-  let shown = hide(p.slice(text, 0, LONGEST_READ));
+  let shown = hide(text);
   if (shown.length > LONGEST_TEXT) shown = p.slice(shown, 0, LONGEST_TEXT) + "...";
   p.apply(print, consoleC, [tag + head + place + "," + json(level) + "," + json(p.toWellFormed(shown)) + "]"]);
 }
@@ -83,11 +92,11 @@ function shownAs(value) {
   if (value === null || typeof value !== "object") return p.StringC(value);
   try {
     const stack = ownValue(value, "stack");
-    if (typeof stack === "string") return describe(value) + "\n" + stack;
-    if (p.is(p.getProto(value), p.Err.prototype)) return describe(value);
+    if (typeof stack === "string") return describeWhole(value) + "\n" + stack;
+    if (p.is(p.getProto(value), p.Err.prototype)) return describeWhole(value);
     return p.JSONstringify(value) ?? "undefined";
   } catch {
-    return describe(value);
+    return describeWhole(value);
   }
 }
 
@@ -108,8 +117,10 @@ function hiddenTexts(values) {
   return texts;
 }
 
-/** The text without the value of any secret. */
-export function hide(text) {
+/** The text without the value of any secret: what of it is not read is left out, and so is a value that this cuts. */
+function hide(text) {
+  const isCut = text.length > LONGEST_READ;
+  if (isCut) text = p.slice(text, 0, LONGEST_READ);
   for (let i = 0; i < secrets.length; i++) {
     let shown = "";
     let from = 0;
@@ -119,5 +130,5 @@ export function hide(text) {
     }
     text = shown + p.slice(text, from);
   }
-  return text;
+  return isCut && secrets.length > 0 ? p.slice(text, 0, -secrets[0].length) : text;
 }

@@ -16,13 +16,16 @@ export function ownValue(object, key) {
   return own !== undefined && hasOwn(own, "value") ? own.value : undefined;
 }
 
-/** "Name: message" of whatever an app threw, for logs and reports; at most 500 characters. Runs Proxy traps only. */
-export function describe(thrown) {
-  if (typeof thrown === "string") return slice(thrown, 0, LONGEST_MESSAGE);
+/** "Name: message" of whatever an app threw, for reports; at most 500 characters. Runs Proxy traps only. */
+export const describe = (thrown) => slice(describeWhole(thrown), 0, LONGEST_MESSAGE);
+
+/** The same, however long. */
+export function describeWhole(thrown) {
+  if (typeof thrown === "string") return thrown;
   if (thrown === null || (typeof thrown !== "object" && typeof thrown !== "function")) return "a thrown " + typeof thrown;
   try {
     const message = ownValue(thrown, "message");
-    return slice(nameOf(thrown) + ": " + (typeof message === "string" ? message : "no message"), 0, LONGEST_MESSAGE);
+    return nameOf(thrown) + ": " + (typeof message === "string" ? message : "no message");
   } catch {
     return "an unreadable error";
   }

@@ -6,8 +6,8 @@ import {
 } from "./prim.js";
 import { envMaker, hostCall } from "./bindings.js";
 import { replaceClock, setNow, setOffset } from "./clock.js";
-import { hide, replaceConsole, tell } from "./console.js";
-import { describe, namedError, ownValue } from "./errors.js";
+import { errorText, replaceConsole, tell } from "./console.js";
+import { namedError, ownValue } from "./errors.js";
 import { deliveryOf, scheduledEvent } from "./events.js";
 import { DEPTH, countDepthBy } from "./service_binding.js";
 import { replaceFetch } from "./turns.js";
@@ -76,7 +76,7 @@ async function settled(promise, state) {
   try {
     await promise;
   } catch (error) {
-    tell("error", "uncaught in waitUntil: " + describe(error));
+    tell("error", "uncaught in waitUntil: " + errorText(error));
   }
   state.pending -= 1;
   running -= 1;
@@ -100,9 +100,9 @@ function goBy(clock) {
 
 /** What a handler threw, told to the log; without the value of a secret, so that it may be told elsewhere, too. */
 function uncaught(name, error) {
-  const text = describe(error);
+  const text = errorText(error);
   tell("error", "uncaught in " + name + ": " + text);
-  return hide(text);
+  return text;
 }
 
 function failure(error) {

@@ -3,9 +3,8 @@
 import { envMaker } from "./bindings.js";
 import { Channel, json } from "./channel.js";
 import { replaceClock } from "./clock.js";
-import { placeIn, replaceConsole, tell } from "./console.js";
+import { errorText, placeIn, replaceConsole, tell } from "./console.js";
 import { canon } from "./doc.js";
-import { describe } from "./errors.js";
 import { failedStepOf, messageOf } from "./failures.js";
 import { History } from "./history.js";
 import * as p from "./prim.js";
@@ -18,7 +17,7 @@ const eventOf = (instanceId, paramsText) =>
 
 const throwIn = (channel, error) => {
   const step = failedStepOf(error);
-  tell("error", "uncaught in run: " + describe(error));
+  tell("error", "uncaught in run: " + errorText(error));
   channel.end("threw", [json(messageOf(error)), step === undefined ? "null" : json(step)]);
 };
 

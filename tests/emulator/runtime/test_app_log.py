@@ -1,11 +1,13 @@
 """What Workers print, on real workerd: whose it is, that nothing forges or leaks, and how much is kept."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from emulator.runtime.app_log import AppLine, AppLog
@@ -125,6 +127,68 @@ async def test_a_contexts_words_name_instance_and_context(launcher: Launcher, sa
     ]
 
 
+ESCAPES = {
+    "one argument and the next": "console.log('word', 'of', 'honour', 'word of honour');",
+    "a stack": "const e = new Error('it was ' + env.KEY); console.log(e.stack); console.log(e);",
+    "the edge of an error": "throw new Error('x'.repeat(490) + env.KEY);",
+    "the edge of a line": "console.log('x'.repeat(8187) + env.KEY);",
+    "the edge of what is read": "console.log(env.KEY.repeat(40), (env.KEY + 'x').repeat(80000));",
+    "JSON": "console.log(JSON.stringify({ key: env.KEY }), { key: env.KEY });",
+    "a microtask": "queueMicrotask(() => { throw new Error(env.KEY); }); await scheduler.wait(1);",
+    "reportError": "reportError(new Error(env.KEY));",
+    "a stream": "return new Response(new ReadableStream({ pull() { throw new Error(env.KEY); } }));",
+    "a named error": "const e = new Error('m'); e.name = env.KEY; throw e;",
+}
+
+
+@pytest.mark.req("MW-15", "HA-61")
+@pytest.mark.parametrize("way", list(ESCAPES))
+async def test_a_secret_escapes_to_the_log_in_no_way(ingress: Ingress, said: AppLog, tmp_path: Path, way: str) -> None:
+    body = f"console.log('begun'); {ESCAPES[way]} return new Response('ended');"
+    version = await ingress.version("v1", handler(body))
+    await ingress.serve((replace(version, secrets={"KEY": "word of honour"}), 10000))
+    with contextlib.suppress(httpx.RemoteProtocolError):
+        await ingress.client.get("/")
+    await ingress.close()
+    shown = (tmp_path / "log" / "workerd.log").read_text()
+    assert "begun" in shown
+    for text in (shown, *(each.message for each in said.recent())):
+        assert "word o" not in text and "honour" not in text, text
+
+
+@pytest.mark.req("MW-14")
+async def test_errors_beside_the_handler_are_told_once_each(ingress: Ingress, said: AppLog) -> None:
+    body = (
+        "queueMicrotask(() => { throw new RangeError('micro'); }); await scheduler.wait(1); reportError('reported');"
+        "const late = Promise.reject(new Error('caught in time')); await null; await null; late.catch(() => {});"
+        "return new Promise((_, no) => no(new Error('returned')));"
+    )
+    await ingress.serve_handler(body)
+    assert (await ingress.client.get("/")).status_code == 500
+    await ingress.close()
+    assert sorted(each.message for each in said.recent()) == [
+        "uncaught in fetch: Error: returned",
+        "uncaught: RangeError: micro",
+        "uncaught: reported",
+    ]
+
+
+async def test_what_workerd_says_of_an_error_is_kept_without_the_errors_text() -> None:
+    log = AppLog(lambda: NOW_MS)
+    tap = log.tap()
+    text = (
+        "workerd/io/a.c++:1: error: Uncaught exception: workerd/jsg/value.h:2: failed: remote.jsg.Error: word\nof honour\n"
+        "stack: 7f 8f\nworkerd/io/b.c++:2: info: plain\n"
+        f'x/c.h:3: error: jsg.DOMException(NetworkError): word\n{log.tags.of("w", "v", None, None)} ["w","v",null,null,"warn","said"]\nplain\n'
+    )
+    hidden = "(the text of app code is not shown)"
+    assert (tap.pass_on(text.encode()) + tap.end()).decode() == (
+        f"workerd/io/a.c++:1: error: Uncaught exception: workerd/jsg/value.h:2: failed: remote.jsg.Error: {hidden}\n{hidden}\n"
+        "stack: 7f 8f\nworkerd/io/b.c++:2: info: plain\n"
+        f"x/c.h:3: error: jsg.DOMException(NetworkError): {hidden}\n[v] warn: said\nplain\n"
+    )
+
+
 def line(number: int) -> AppLine:
     return AppLine(NOW_MS, None, "w", "v", None, None, "log", str(number))
 
@@ -161,7 +225,7 @@ def test_a_tag_stands_for_one_place_only() -> None:
     log = AppLog(lambda: NOW_MS)
     tag = log.tags.of("w", "v", "i", "c")
     assert log.read(f'{tag} ["w","v","i","c","log","own"]'.encode()) == AppLine(
-        NOW_MS, "w", "v", "i", "c", "log", "own"
+        NOW_MS, None, "w", "v", "i", "c", "log", "own"
     )
     for place in ("x", "v", "i", "c"), ("w", "x", "i", "c"), ("w", "v", "x", "c"), ("w", "v", "i", None):
         assert log.read(f"{tag} {json.dumps([*place, 'log', 'forged'])}".encode()) is None
