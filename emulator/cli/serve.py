@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from emulator.cli import SubParsers
     from emulator.compose.options import HostOptions, OutboundOptions
 
+_DIGITS = re.compile(r"[0-9]{1,9}")
+_LEAST_MEMORY_MIB = 32
+"""A history of 4 MiB and a document of 1 MiB at work need so much; with 1 no code starts at all."""
+_MOST_MEMORY_MIB = 65536
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?")
 
 
@@ -55,12 +60,13 @@ def add_parser(subparsers: "SubParsers") -> None:
 def _add_runner_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runners",
-        type=_count,
+        type=_count(),
         metavar="N",
         help="contexts that run alone in a process (default 8 per processor); beyond that they share processes",
     )
-    parser.add_argument("--max-contexts", type=_count, default=1000, metavar="N")
-    parser.add_argument("--context-memory", type=_count, default=256, metavar="MIB")
+    parser.add_argument("--max-contexts", type=_count(), default=1000, metavar="N")
+    memory = _count(_LEAST_MEMORY_MIB, _MOST_MEMORY_MIB)
+    parser.add_argument("--context-memory", type=memory, default=256, metavar="MIB")
     parser.add_argument("--context-cpu-limit", type=_seconds, default=10.0, metavar="SECONDS")
     parser.add_argument(
         "--context-wall-limit",
@@ -155,15 +161,20 @@ def _name(text: str) -> str:
 
 
 def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
+    if not _DIGITS.fullmatch(text) or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port (0 to 65535)")
     return int(text)
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000000")
-    return int(text)
+def _count(least: int = 1, most: int = 1_000_000) -> Callable[[str], int]:
+    """A reader of whole numbers between these."""
+
+    def read(text: str) -> int:
+        if not _DIGITS.fullmatch(text) or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
+        return int(text)
+
+    return read
 
 
 def _seconds(text: str) -> float:

@@ -10,8 +10,8 @@ Key = TypeVar("Key")
 
 
 class Seclusion:
-    """Instances by Worker, class and id, and whole codes by digest. What was remembered first is forgotten first, which
-    costs no more than one more cut."""
+    """Instances by Worker, class and id, and whole codes by digest. What was remembered first is forgotten first, and a
+    restart of the host forgets all: that costs those beside a spinner one more cut, which is no death of theirs."""
 
     def __init__(self, most: int = _MOST_REMEMBERED) -> None:
         self._most = most

@@ -72,7 +72,7 @@ def check_document(text: str) -> None:
     if size_bytes > LARGEST_DOCUMENT_BYTES:
         raise DocumentTooLarge(f"the canonical text has {size_bytes} bytes, more than {LARGEST_DOCUMENT_BYTES}")
     if not text.startswith("{"):
-        raise DocumentRefused("the root is not an object")
+        raise DocumentRefused("the root is no object: wrap the value, as in {value: ...}, or give nothing")
     try:
         if not _is_quickly_settled(text):
             scan(text, MOST_PROPERTIES)

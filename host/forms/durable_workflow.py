@@ -42,9 +42,10 @@ class DurableWorkflow(Form[DurableWorkflowSpec]):
 
     def check_create(self, view: StateView, spec: DurableWorkflowSpec) -> None:
         """Every Version in force or accepted to be must have the class; unverified is not unfit (DW-03)."""
-        found = {fitness(view.resource(uid), (spec.class_name,)) for uid in selected_versions(view, spec.worker_uid)}
+        selected = [view.resource(uid) for uid in selected_versions(view, spec.worker_uid)]
+        found = [fitness(version, (spec.class_name,)) for version in selected]
         if Fitness.UNFIT in found:
-            raise dependency_conflict("a selected Version of the Worker does not export the class")
+            raise dependency_conflict(_lacking(selected[found.index(Fitness.UNFIT)], spec.class_name))
         if Fitness.UNVERIFIED in found:
             raise CallerError(
                 ErrorCode.RESOURCE_BUSY, "a Version that the Worker's Deployment selects is not verified yet"
@@ -74,3 +75,11 @@ class DurableWorkflow(Form[DurableWorkflowSpec]):
         counts: JsonObject = {}
         counts.update(asdict(await backend.workflows.counts(uid)))
         return {"instanceCounts": counts}
+
+
+def _lacking(version: Resource | None, class_name: str) -> str:
+    """What a proven Version has in place of the class, for the author who misspelt one of the two."""
+    exported = None if version is None else version.facts.get("classes")
+    names = ", ".join(map(str, exported)) if isinstance(exported, list) and exported else "no Workflow class"
+    name = "" if version is None else f" {version.name!r}"
+    return f"the selected Version{name} of the Worker does not export the class {class_name}; it exports {names}"

@@ -15,6 +15,7 @@ const fault = (kind, why) => {
 export const faultKind = (error) => p.weakGet(faults, error);
 
 const invalid = (why) => fault("invalid", "the document holds " + why);
+const noObject = () => invalid("no object at its root: wrap the value, as in { value: ... }, or give nothing");
 const tooLarge = () => fault("too_large", "the document is larger than " + MAX_BYTES + " bytes");
 
 const text = (value) => {
@@ -107,7 +108,7 @@ const write = (root) => {
 export const canon = (root) => {
   let out;
   try {
-    if (typeof root !== "object" || root === null || p.isArray(root)) throw invalid("no object at its root");
+    if (typeof root !== "object" || root === null || p.isArray(root)) throw noObject();
     out = write(root);
   } catch (error) {
     if (p.weakHas(faults, error)) throw error;

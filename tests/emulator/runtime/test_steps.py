@@ -66,7 +66,8 @@ async def test_run_may_be_inherited_and_need_not_return_a_promise(shared: Script
         ("export class Flow { run = 1 }", "run is not a function"),
         (
             "export class Flow { run() { return 1; } }",
-            "run returned no document: the document holds no object at its root",
+            "run returned no document: the document holds no object at its root: wrap the value, as in { value: ... },"
+            " or give nothing",
         ),
         (
             "export class Flow { async run() { return { f() {} }; } }",
@@ -174,7 +175,10 @@ async def test_a_pending_step_goes_on_with_its_stored_attempt(shared: ScriptedHo
         ("() => { throw new Error('sync') }", "sync"),
         ("async () => { throw new TypeError('async') }", "async"),
         ("() => ({ then(res, rej) { rej('thenable') } })", "thenable"),
-        ("() => [1]", "the document holds no object at its root"),
+        (
+            "() => [1]",
+            "the document holds no object at its root: wrap the value, as in { value: ... }, or give nothing",
+        ),
         ("() => ({ s: 'x'.repeat(1048576) })", "the document is larger than 1048576 bytes"),
     ],
 )

@@ -61,6 +61,7 @@ async def test_what_is_found_after_acceptance_never_turns_a_replay_into_a_confli
     await api.made("WorkerDeployment", "d2", deployment_spec(worker, (unfit, 10000)))
     fresh = await api.create("DurableWorkflow", "late", spec_of(worker))
     assert fresh.json()["code"] == "dependency_conflict"
+    assert "'unfit' of the Worker does not export the class C; it exports no Workflow class" in fresh.text
     replay = await api.create("DurableWorkflow", "early", spec_of(worker), key="key-early-00000000")
     assert (replay.status_code, replay.json()["id"]) == (200, before.json()["id"])
 
