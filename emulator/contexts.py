@@ -58,8 +58,8 @@ class StopEvidence:
 
     `ack`: the kernel aborted the isolate and acknowledged; `exit`: the process was reaped, with `exit_status` as
     `subprocess` counts it (negative signal number); `lost_host`: an earlier host's process, proven gone by pid and
-    start time. `at` is an RFC 3339 instant. `was_alone` is False for the end of a process that held other contexts
-    too: whose code ended it is not known.
+    start time. `at` is an RFC 3339 instant. `is_own_fault` is False for the end of a process that held other contexts
+    too, as whose code ended it is not known, or that could not read its code.
     """
 
     pid: int
@@ -67,7 +67,7 @@ class StopEvidence:
     kind: Literal["ack", "exit", "lost_host"]
     exit_status: int | None
     at: str
-    was_alone: bool = True
+    is_own_fault: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,10 @@ class ArtifactCustody:
         """The held bytes, verified again. Raises `ArtifactRefused` when they are gone or damaged (WB-11)."""
         return await self._files.read(sha256)
 
+    async def digests(self) -> tuple[str, ...]:
+        """Every digest that is held, whoever holds it."""
+        return await self._database.read(rows.digests)
+
     async def release(self, holder_uid: str) -> None:
         """Give up the holds of one Resource (WB-08)."""
         async with self._pairing:

@@ -77,6 +77,11 @@ def drop_unheld(transaction: Transaction) -> tuple[str, ...]:
     return tuple(str(digest) for (digest,) in transaction.execute(_DROP_UNHELD))
 
 
+def digests(transaction: Transaction) -> tuple[str, ...]:
+    """Every content that somebody holds."""
+    return tuple(str(digest) for (digest,) in transaction.execute("SELECT digest FROM artifact_contents"))
+
+
 def unknown_among(transaction: Transaction, digests: Iterable[str]) -> tuple[str, ...]:
     """The digests that have no row: files left by a process that died between file and row."""
     known = {str(digest) for (digest,) in transaction.execute("SELECT digest FROM artifact_contents")}

@@ -12,7 +12,7 @@ from emulator.bindings.queue import Deliveries, RowLedger
 from emulator.bindings.workflow import WorkflowCalls
 from emulator.catalog import Catalog
 from emulator.compose.backends import CatalogDeployments, CatalogVersions, CatalogWorkers
-from emulator.compose.code import CompilerOnDemand
+from emulator.compose.code import CodeRepair, CompilerOnDemand
 from emulator.compose.endpoints import CatalogEndpoints, SecureIngress
 from emulator.compose.host_key import load_keys
 from emulator.compose.options import HostOptions
@@ -24,6 +24,7 @@ from emulator.compose.withdrawals import Withdrawals
 from emulator.compose.workerd_side import WorkerdSide
 from emulator.d1 import Database as Rows
 from emulator.d1 import FileDriver
+from emulator.runtime.context_texts import CODE_KIND
 from emulator.runtime.identity import process_started
 from emulator.workflow import Engine as WorkflowEngine
 from host.engine.engine import Engine as HostEngine
@@ -80,9 +81,10 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     stack.push_async_callback(workflows.close)
     withdrawals = Withdrawals(catalog, workflows, routing, around.clock, around.real_time)
     stack.push_async_callback(withdrawals.stop)
+    compiler = CompilerOnDemand(artifacts, around.state.code, around.workerd, around.parser)
     backend = Backend(
         artifacts=artifacts,
-        code=CompilerOnDemand(artifacts, around.state.code, around.workerd, around.parser),
+        code=compiler,
         workers=CatalogWorkers(catalog, routing),
         versions=CatalogVersions(catalog, routing, workflows),
         deployments=CatalogDeployments(catalog, routing, workflows, withdrawals, around.clock),
@@ -95,7 +97,13 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     stack.push_async_callback(engine.close)
     deliveries, triggers = await _open_triggers(around, rows, faults)
     stack.push_async_callback(deliveries.close)
-    around.workerd.calls.open({"workflow": WorkflowCalls(workflows.instances), "batch": deliveries})
+    around.workerd.calls.open(
+        {
+            "workflow": WorkflowCalls(workflows.instances),
+            "batch": deliveries,
+            CODE_KIND: CodeRepair(artifacts, compiler, around.real_time),
+        }
+    )
     await around.workerd.finish_opening(await routing.table())
     workflows.start()
     withdrawals.start()

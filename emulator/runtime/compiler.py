@@ -62,8 +62,8 @@ class CodeCompiler:
 
     async def verify(self, graph: ModuleGraph) -> CodeReport:
         """Compile and inspect, or tell again what was proven. Raises as `host.ports.CodePort` says."""
-        final = self._code_dir / code_digest(graph)
-        report = read_report(final)
+        final = self._code_dir / code_digest(graph.manifest_sha256)
+        report = await asyncio.to_thread(read_report, final)
         if report is not None:
             return report
         async with self._slots:

@@ -5,6 +5,9 @@ import json
 from emulator.contexts import BindingCall, ContextStart, VersionRecord
 from emulator.runtime.log_tags import LogTags
 
+CODE_KIND = "code"
+"""The kind of a kernel's own call: the compiled code `targetUid` is missing or damaged and is to be made anew."""
+
 
 def binding_call(props: dict[str, str], body: str) -> BindingCall:
     """A call as its stub's props and the app's text say; the props are the kernel's own, set by the host."""

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from emulator.contexts import BindingCalls, ContextStart, StopEvidence
 from emulator.runtime.config import Config
-from emulator.runtime.context_texts import binding_call, start_text, version_text
+from emulator.runtime.context_texts import CODE_KIND, binding_call, start_text, version_text
 from emulator.runtime.kernels import CONTROL_SOCKET
 from emulator.runtime.log_tags import LogTags
 from emulator.runtime.platform import lower_priority
@@ -123,6 +123,7 @@ class Runner:
         self._acks: dict[str, asyncio.Future[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._why = ""
+        self._is_unreadable = False
         self._workerd: Workerd | None = None
 
     @classmethod
@@ -232,9 +233,9 @@ class Runner:
         del self._acks[context.id]
         return ack in done
 
-    def _evidence(self, kind: Literal["ack", "exit"], status: int | None, *, was_alone: bool = True) -> StopEvidence:
+    def _evidence(self, kind: Literal["ack", "exit"], status: int | None, *, is_own_fault: bool = True) -> StopEvidence:
         at = timestamp(self._clock.now_ms())
-        return StopEvidence(self.pid, self.process_started, kind, status, at, was_alone)
+        return StopEvidence(self.pid, self.process_started, kind, status, at, is_own_fault)
 
     def _channel_closed(self) -> None:
         if self._workerd is None or self.has_ended:
@@ -248,7 +249,8 @@ class Runner:
         self.workerd.channel.abort()
         why = self._why or "the runner's process ended"
         contexts, self._contexts = self.contexts, {}
-        evidence = self._evidence("exit", exited.result(), was_alone=len(contexts) <= 1)
+        is_own_fault = len(contexts) <= 1 and not self._is_unreadable
+        evidence = self._evidence("exit", exited.result(), is_own_fault=is_own_fault)
         self._owner.runner_has_ended(self, contexts)
         for context in contexts:
             context.lose(evidence, f"{why} (exit status {evidence.exit_status})")
@@ -280,15 +282,21 @@ class Runner:
                 context_id, _, detail = rest.partition(" ")
                 if context_id in self._contexts and self._contexts[context_id].is_live:
                     self.kill(f"the isolate ended: {detail or 'its socket closed'}")
+            case "!unreadable":
+                _LOG.error("a context cannot start: %s", rest.partition(" ")[2])
+                self._is_unreadable = True
+                self.kill(rest.partition(" ")[2])
             case _:
                 self.kill("the kernel sent an unknown verb")
 
     async def _answer(self, number: str, call: dict[str, dict[str, str]]) -> None:
         props = call["props"]
-        context = self._contexts.get(props["contextId"])
+        context = self._contexts.get(props.get("contextId", ""))
         reply = _UNAVAILABLE
-        if context is not None and context.is_live:
-            context.signs += 1
+        is_kernels_own = props["kind"] == CODE_KIND
+        if is_kernels_own or (context is not None and context.is_live):
+            if context is not None:
+                context.signs += 1
             try:
                 reply = await self._calls.answer(binding_call(props, str(call["body"])))
             except Exception:

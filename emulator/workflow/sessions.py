@@ -198,7 +198,7 @@ class Session:
         await self._around.insist(
             [
                 context_rows.record_stop(self.context_id, evidence, timestamp(now_ms), why),
-                *(self._count_death(self._claim.owner, why, now_ms) if evidence.was_alone else ()),
+                *(self._count_death(self._claim.owner, why, now_ms) if evidence.is_own_fault else ()),
                 transitions.intend(self.address, self._claim.owner, self._around.ids(), RunStatus.PENDING, now_ms),
             ]
         )

@@ -102,6 +102,13 @@ def _description(digest: str, manifest: Manifest, sizes: list[int]) -> JsonObjec
     }
 
 
+def graph_in(digest: str, manifest: bytes) -> ModuleGraph:
+    """The module graph of the held bytes of a manifest. Raises `ManifestInvalid`."""
+    found = read_manifest(manifest)
+    files = tuple(ModuleFile(file.path, file.source.sha256, file.media_type) for file in found.files)
+    return ModuleGraph(digest, found.entrypoint, files)
+
+
 def graph_of(facts: JsonObject) -> ModuleGraph | None:
     """The module graph of a verified bundle; `None` before its verification."""
     files = facts.get("files")

@@ -1,6 +1,6 @@
 // Where the code of one Version runs in a gateway: V and its isolates. Knows neither routes nor the host's socket.
 import { DurableObject } from "cloudflare:workers";
-import { codeOf, isolateOf } from "kernel_shared.js";
+import { codeOf, isolateOf, mendBy } from "kernel_shared.js";
 import { depthKey } from "nesting.js";
 import { plain } from "routes.js";
 import { counted } from "streams.js";
@@ -140,7 +140,7 @@ export class V extends DurableObject {
     await kernel.say("!loading", uid);
     await scheduler.wait(0); // the word is out before the process is busy
     try {
-      const code = await codeOf(this.env, common.versions.get(uid).code, MAIN);
+      const code = await codeOf(this.env, common.versions.get(uid).code, MAIN, mendBy((...call) => kernel.answer(...call)));
       if (!common.versions.has(uid)) return;
       await this.#begin(app, this.#facet(app, code, common.versions.get(uid)));
     } finally {

@@ -4,10 +4,10 @@
 //
 // host -> kernel: "!start <ctx> <version json>\n<start text for the isolate>", "!stop <ctx>", "!prepare <version json>",
 //                 "!reply <n> <text>", "!ping <n>", "<ctx> <frame>"
-// kernel -> host: "!stopped <ctx>", "!closed <ctx>", "!failed <ctx> <why>", "!call <n> <json>", "!pong <n>",
+// kernel -> host: "!stopped <ctx>", "!closed <ctx>", "!failed <ctx> <why>", "!unreadable <ctx> <why>", "!call <n> <json>", "!pong <n>",
 //                 "<ctx> <frame>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
-import { Host, Outbound, UNAVAILABLE, codeOf, isolateOf, openHost } from "kernel_shared.js";
+import { Host, Outbound, UNAVAILABLE, codeOf, isolateOf, mendBy, openHost } from "kernel_shared.js";
 import { callThrough } from "services.js";
 import CHANNEL from "channel.txt";
 import FAILURES from "failures.txt";
@@ -102,7 +102,8 @@ export class K extends DurableObject {
       this.#join(id, context);
       socket.send(start);
     } catch (error) {
-      if (this.#live.get(id) === context) this.#host.send("!failed " + id + " " + error.message);
+      const verb = error.isUnreadable ? "!unreadable " : "!failed ";
+      if (this.#live.get(id) === context) this.#host.send(verb + id + " " + error.message);
     }
   }
 
@@ -146,7 +147,7 @@ export class K extends DurableObject {
 
   async #open(isolate) {
     const version = JSON.parse(isolate.version);
-    const code = await codeOf(this.env, version.code, MAIN);
+    const code = await this.#codeOf(version.code);
     if (isolate.isDropped) throw new Error("dropped");
     const worker = this.env.LOADER.load(isolateOf(code, version, this.ctx.exports, isolate.number));
     isolate.facet = "f" + isolate.number;
@@ -154,6 +155,15 @@ export class K extends DurableObject {
     const { webSocket } = await facet.fetch("http://run/", { headers: { upgrade: "websocket" } });
     webSocket.accept();
     return webSocket;
+  }
+
+  async #codeOf(digest) {
+    try {
+      return await codeOf(this.env, digest, MAIN, mendBy((...call) => this.#calls.ask(...call)));
+    } catch (error) {
+      error.isUnreadable = true; // not the fault of any context
+      throw error;
+    }
   }
 
   #drop(isolate) {

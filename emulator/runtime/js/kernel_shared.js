@@ -136,24 +136,39 @@ async function file(env, digest, name) {
   return response;
 }
 
+async function check(data, sha256, digest, name) {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", data));
+  const found = Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (found !== sha256) throw new Error("code " + digest + " has a damaged file " + name);
+}
+
 async function media(env, digest, module) {
-  const response = await file(env, digest, module.file);
+  const data = await (await file(env, digest, module.file)).arrayBuffer();
+  await check(data, module.sha256, digest, module.file);
   switch (module.kind) {
     case "js":
-      return { js: await response.text() };
+      return { js: new TextDecoder().decode(data) };
     case "text":
-      return { text: new TextDecoder("utf-8", { ignoreBOM: true }).decode(await response.arrayBuffer()) };
+      return { text: new TextDecoder("utf-8", { ignoreBOM: true }).decode(data) };
     case "data":
-      return { data: await response.arrayBuffer() };
+      return { data };
     case "wasm":
-      return { wasm: await response.arrayBuffer() };
+      return { wasm: data };
     default:
       throw new Error("code " + digest + " has a module of unknown kind " + module.kind);
   }
 }
 
+// A line with the digest of what follows, and the index as JSON: see compiled_code.py.
+async function indexOf(env, digest) {
+  const text = await (await file(env, digest, "index.json")).text();
+  const end = text.indexOf("\n");
+  await check(new TextEncoder().encode(text.slice(end + 1)), text.slice(0, end), digest, "index.json");
+  return JSON.parse(text.slice(end + 1));
+}
+
 async function read(env, digest, main) {
-  const index = await (await file(env, digest, "index.json")).json();
+  const index = await indexOf(env, digest);
   const importable = index.modules.filter((module) => module.kind !== "other");
   const read = await Promise.all(importable.map((module) => media(env, digest, module)));
   const modules = {
@@ -168,17 +183,36 @@ async function read(env, digest, main) {
   return { entrypoint: index.entrypoint, modules, main: main.name };
 }
 
+async function readOrMend(env, digest, main, mend) {
+  try {
+    return await read(env, digest, main);
+  } catch (error) {
+    if (mend === undefined) throw error;
+    await mend(digest);
+    return read(env, digest, main);
+  }
+}
+
+/** What `mend` of `codeOf` does: `ask(props, body)` puts a call of the kernel's own before the host. */
+export function mendBy(ask) {
+  return async (digest) => {
+    const reply = JSON.parse(await ask({ kind: "code", versionUid: "", binding: "", targetUid: digest }, ""));
+    if (reply[0] !== "ok") throw new Error("code " + digest + " cannot be read: " + reply[2]);
+  };
+}
+
 const held = new Map();
 
 /**
- * Compiled code by digest, as `{entrypoint, modules, main}`; read from disk once. `main` is `{name, modules}`: the
- * main module of every isolate of this kernel, and what it needs beyond the shared modules.
+ * Compiled code by digest, as `{entrypoint, modules, main}`; read from disk, and checked, once. `main` is
+ * `{name, modules}`: the main module of every isolate of this kernel, and what it needs beyond the shared modules.
+ * `mend(digest)` lets the host make it anew when it is missing or damaged.
  */
-export function codeOf(env, digest, main) {
+export function codeOf(env, digest, main, mend) {
   let code = held.get(digest);
   held.delete(digest);
   if (code === undefined) {
-    code = read(env, digest, main);
+    code = readOrMend(env, digest, main, mend);
     code.catch(() => held.delete(digest));
   }
   held.set(digest, code);

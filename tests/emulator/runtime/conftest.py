@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from emulator.contexts import BindingCall, ContextStart, StepRecord, StopEvidence
 from emulator.runtime.app_log import AppLog
+from emulator.runtime.compiled_code import CodeWriter, CompiledModule, ModuleKind
 from emulator.runtime.kernels import KernelSettings, OutboundPolicy
 from emulator.runtime.locate import Runtime
 from emulator.runtime.output_log import OutputLog
@@ -38,16 +39,15 @@ def write_code(code_dir: Path, modules: Mapping[str, str | bytes], entrypoint: s
     """Compiled code as the compiler lays it down, for modules that use no `import()`: bytes are WebAssembly, texts are
     JavaScript. Returns its digest."""
     digest = hashlib.sha256(repr(sorted(modules.items())).encode()).hexdigest()
-    directory = code_dir / digest
-    if directory.exists():
+    if (code_dir / digest).exists():
         return digest
-    directory.mkdir()
-    index: list[dict[str, str]] = []
-    for number, (path, source) in enumerate(modules.items()):
-        is_wasm = isinstance(source, bytes)
-        (directory / str(number)).write_bytes(source if isinstance(source, bytes) else source.encode())
-        index.append({"path": path, "kind": "wasm" if is_wasm else "js", "file": str(number)})
-    (directory / "index.json").write_text(json.dumps({"entrypoint": entrypoint, "modules": index}))
+    writer = CodeWriter(code_dir / digest, entrypoint)
+    for path, source in modules.items():
+        if isinstance(source, bytes):
+            writer.add(CompiledModule(path, ModuleKind.WASM, source))
+        else:
+            writer.add(CompiledModule(path, ModuleKind.JS, source.encode()))
+    writer.finish()
     return digest
 
 

@@ -1,7 +1,10 @@
 """The compiler on real workerd: static resolution, media types, the parser's hard cases and what lands on disk."""
 
+import hashlib
 import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -155,17 +158,57 @@ async def test_compiled_code_is_whole_once_it_carries_its_name(bundler: Bundler)
     files = {"main.js": "import './a.txt'; export default {};", "a.txt": "hi"}
     report = await bundler.verify(files)
     directory = bundler.code_dir / report.code_digest
-    assert report.code_digest == code_digest(bundler.graph(files))
-    assert json.loads((directory / "index.json").read_text()) == {
+    assert report.code_digest == code_digest(bundler.graph(files).manifest_sha256)
+    rewritten = 'import "/app/a.txt"; export default {};'
+    seal, _, index = (directory / "index.json").read_text().partition("\n")
+    assert seal == sha256_of(index)
+    assert json.loads(index) == {
         "entrypoint": "main.js",
         "modules": [
-            {"path": "main.js", "kind": "js", "file": "0"},
-            {"path": "a.txt", "kind": "text", "file": "1"},
+            {"path": "main.js", "kind": "js", "file": "0", "sha256": sha256_of(rewritten)},
+            {"path": "a.txt", "kind": "text", "file": "1", "sha256": sha256_of("hi")},
         ],
     }
-    assert (directory / "0").read_text() == 'import "/app/a.txt"; export default {};'
+    assert (directory / "0").read_text() == rewritten
     assert list((bundler.code_dir / "work").iterdir()) == []
     assert await bundler.verify(files) == report
+
+
+def sha256_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def damage(directory: Path, how: str) -> None:
+    """Do to compiled code what disks and people do."""
+    what, _, name = how.partition(" ")
+    file = directory / name
+    match what:
+        case "cut":
+            file.write_bytes(file.read_bytes()[:-1])
+        case "altered":
+            data = bytearray(file.read_bytes())
+            data[len(data) // 2] ^= 1
+            file.write_bytes(data)
+        case "lost":
+            file.unlink()
+        case _:
+            shutil.rmtree(directory)
+
+
+@pytest.mark.req("WV-08", "MW-12")
+@pytest.mark.parametrize(
+    "how",
+    ["gone", *(f"{what} {name}" for what in ("cut", "altered", "lost") for name in ("0", "index.json", "report.json"))],
+)
+async def test_damaged_code_is_told_from_whole_code_and_made_again(bundler: Bundler, how: str) -> None:
+    files = {"main.js": "import './a.txt'; export default {};", "a.txt": "hi"}
+    report = await bundler.verify(files)
+    directory = bundler.code_dir / report.code_digest
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    damage(directory, how)
+    assert await bundler.verify(files) == report
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
+    assert list((bundler.code_dir / "work").iterdir()) == []
 
 
 async def test_a_rejected_bundle_leaves_nothing_behind(bundler: Bundler) -> None:

@@ -223,7 +223,7 @@ async def test_a_loop_in_any_place_is_the_watchdogs_and_nobody_elses(pools: Pool
     other = await host.run("await new Promise((r) => setTimeout(r, 100)); return { ok: 1 };", instance_id="other")
     run = await host.start(LOOPS[where])
     evidence, why = await run.loss()
-    assert (evidence.kind, evidence.exit_status, evidence.was_alone) == ("exit", -9, True)
+    assert (evidence.kind, evidence.exit_status, evidence.is_own_fault) == ("exit", -9, True)
     assert why.startswith("the code ran for 0.3 s of processor time without a pause")
     assert await other.result() == {"ok": 1}
 

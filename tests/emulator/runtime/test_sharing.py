@@ -70,7 +70,7 @@ async def test_a_spinner_cuts_its_siblings_once_and_all_of_them_restart_alone(po
     assert spinner.started.pid == others[0].started.pid
     for run in (*others, spinner):
         evidence, why = await run.loss()
-        assert (evidence.kind, evidence.exit_status, evidence.was_alone) == ("exit", -9, False)
+        assert (evidence.kind, evidence.exit_status, evidence.is_own_fault) == ("exit", -9, False)
         assert "ran without a pause" in why
     assert time.perf_counter() - begun_s < LOADED_S
     assert not first.lost.done()
@@ -79,7 +79,7 @@ async def test_a_spinner_cuts_its_siblings_once_and_all_of_them_restart_alone(po
     spinning = await host.run(SPIN, instance_id="spinner")
     assert pids([*again, spinning])[spinning.started.pid] == 1
     evidence, _ = await spinning.loss()
-    assert evidence.was_alone
+    assert evidence.is_own_fault
     await asyncio.gather(*(run.started.stop() for run in again))
     later = await start_many(host, [WAIT, *[WAIT] * 4])
     quiet = await host.run(WAIT, instance_id="spinner")

@@ -152,10 +152,10 @@ class FakeContext:
         if self.task is not None:
             self.task.cancel()
 
-    def die(self, why: str = "watchdog", *, was_alone: bool = True) -> None:
+    def die(self, why: str = "watchdog", *, is_own_fault: bool = True) -> None:
         """The runner's process dies."""
         self.cut()
-        self.on_lost(StopEvidence(self.pid, self.process_started, "exit", -9, STOPPED_AT, was_alone), why)
+        self.on_lost(StopEvidence(self.pid, self.process_started, "exit", -9, STOPPED_AT, is_own_fault), why)
 
     async def run(self, body: Body) -> None:
         step = Step(self)

@@ -200,7 +200,7 @@ async def test_a_death_beside_other_contexts_is_no_death_of_the_instance(start: 
     await host.create()
     for number in range(1, 8):
         await host.executing(contexts=number, steps=1)
-        host.runners.last.die("its neighbour spun", was_alone=number in (2, 7))
+        host.runners.last.die("its neighbour spun", is_own_fault=number in (2, 7))
     await host.executing(contexts=8, steps=1)
     assert (await host.status()).status == "running"
     host.runners.last.die("spun")
