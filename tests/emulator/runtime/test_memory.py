@@ -34,6 +34,15 @@ MAKES = {
     "WebAssembly memory": "new Uint8Array(new WebAssembly.Memory({ initial: 64, maximum: 64 }).buffer).fill(1)",
     "bigints": "1n << BigInt(8e6 + kept.length)",
     "streams": "new Response(new Uint8Array(1e6).fill(1)).body",
+    "blobs": "new Blob([new Uint8Array(1e6).fill(1)])",
+    "headers": "new Headers([['x', String(kept.length).repeat(1e5)]])",
+    "symbols": "Symbol(String(kept.length).repeat(1e5))",
+    "WebAssembly tables": "new WebAssembly.Table({ initial: 1e6, element: 'externref' }, kept)",
+    "copies": "structuredClone(new Array(1e5).fill(kept.length + 0.5))",
+    "an inflated stream": (
+        "await new Response(new Response(new Uint8Array(8e6)).body.pipeThrough(new CompressionStream('gzip'))"
+        ".pipeThrough(new DecompressionStream('gzip'))).arrayBuffer()"
+    ),
     "promises": "Array.from({ length: 1e4 }, () => new Promise(() => {}).then(() => kept))",
 }
 
@@ -83,6 +92,28 @@ async def test_a_bomb_ends_within_its_bounds_and_costs_nobody_else(pools: Pools,
     assert not neighbour.lost.done()
     await neighbour.started.stop()
     assert await (await host.run("return {};")).result() == {}
+
+
+@pytest.mark.parametrize("made_of", ["strings", "objects", "ArrayBuffers", "WebAssembly memory", "blobs", "promises"])
+async def test_a_bomb_in_a_shared_process_ends_with_it_and_is_no_death_of_the_others(
+    pools: Pools, made_of: str
+) -> None:
+    host = await pools.open(PoolSettings(1, share=4, context_memory_mib=MEMORY_MIB, stop=PATIENT))
+    alone = await host.run(WAIT, instance_id="alone")
+    beside, hog = await asyncio.gather(
+        host.run(WAIT, instance_id="beside"), host.run(bomb(MAKES[made_of]), instance_id="hog")
+    )
+    assert beside.started.pid == hog.started.pid
+    pids = [hog.started.pid, os.getpid(), alone.started.pid]
+    begun = [0.0, *map(rss_mib, pids[1:])]
+    peak_mib, host_mib, alone_mib = await peak_until(lambda: hog.lost.done() or hog.ended.done(), pids, begun)
+    assert peak_mib < 2 * 2 * MEMORY_MIB + 768 + BASE_MIB
+    assert (host_mib < FLAT_MIB, alone_mib < FLAT_MIB, alone.lost.done()) == (True, True, False)
+    if hog.lost.done():
+        evidence, _ = await beside.loss()
+        assert (evidence.kind, evidence.is_own_fault) == ("exit", False)
+        again = await host.run("return {};", instance_id="beside")
+        assert await again.result() == {}
 
 
 def large_history(count: int) -> tuple[tuple[StepRecord, ...], Callable[[Frame], Answer]]:

@@ -49,6 +49,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
     ],
 )
 async def test_bad_arguments_reject_with_a_type_error_and_count_no_step(shared: ScriptedHost, call: str) -> None:
+    """subtle-points, Workflows 6"""
     run = await shared.run(
         f"const p = {call}; const bad = await p.catch((e) => e instanceof TypeError);"
         "await step.do('n', () => {}); return { bad };"
@@ -65,8 +66,35 @@ async def test_a_name_is_counted_in_scalar_values(shared: ScriptedHost) -> None:
 
 @pytest.mark.req("DW-32")
 async def test_bad_arguments_of_a_pending_step_are_refused_and_leave_it_pending(shared: ScriptedHost) -> None:
+    """subtle-points, Workflows 6"""
     run = await shared.run(
         "const bad = await step.do('a', () => {}, {}).catch((e) => e.name); await step.do('a', () => {}); return { bad };",
         steps=[StepRecord("a", "pending:do:1:", None)],
     )
     assert await run.result() == {"bad": "TypeError"}
+
+
+@pytest.mark.req("DW-32", "DW-30")
+async def test_a_completed_name_is_replayed_whatever_else_is_given_and_a_bad_name_is_never_looked_up(
+    shared: ScriptedHost,
+) -> None:
+    """subtle-points, Workflows 6"""
+    calls = (
+        "step.do('a', () => {}, {})",
+        "step.do('a', 'no function')",
+        "step.do('a')",
+        "step.sleep('a', 'long')",
+        "step.waitForEvent('a', 1)",
+        "step.do('f', null, {}).catch((e) => e.name)",
+        "step.do('', () => {}).catch((e) => e.name)",
+        "step.do(['a'], () => {}).catch((e) => e.name)",
+    )
+    run = await shared.run(
+        "const got = []; "
+        + " ".join(f"got.push((await {call}) ?? 'undefined');" for call in calls)
+        + " return { got };",
+        steps=[StepRecord("a", "succeeded", '{"n":1}'), StepRecord("f", "failed", "boom")],
+    )
+    n = {"n": 1}
+    assert await run.result() == {"got": [n, n, n, "undefined", n, "step_failed", "TypeError", "TypeError"]}
+    assert run.verbs() == ["return"]

@@ -242,6 +242,7 @@ OVERLAPS = [
 @pytest.mark.req("DW-31")
 @pytest.mark.parametrize("body", OVERLAPS)
 async def test_overlap_and_other_kinds_end_the_run_before_any_more_app_code(shared: ScriptedHost, body: str) -> None:
+    """subtle-points, Workflows 5"""
     steps = [
         StepRecord("old", "succeeded", None),
         StepRecord("older", "succeeded", None),
@@ -266,6 +267,7 @@ async def test_overlap_and_other_kinds_end_the_run_before_any_more_app_code(shar
 async def test_a_run_that_settles_while_a_step_of_an_earlier_context_is_pending_mismatches(
     shared: ScriptedHost, body: str
 ) -> None:
+    """subtle-points, Workflows 5"""
     run = await shared.run(body, steps=[StepRecord("s", 'pending:sleep:1:{"seconds":9}', None)])
     assert await run.end() == ["mismatch", "run settled while a step was not settled"]
 
@@ -291,6 +293,7 @@ async def test_no_step_call_throws_synchronously(shared: ScriptedHost) -> None:
 
 @pytest.mark.req("DW-38")
 async def test_a_host_error_has_an_own_read_only_hidden_name(shared: ScriptedHost) -> None:
+    """subtle-points, Workflows 7"""
     run = await shared.run(
         "const e = await step.do('f').catch((e) => e); const out = { name: e.name, keys: Object.keys(e), error: e instanceof Error };"
         "try { e.name = 'a' } catch (x) { out.set = x.name }"
@@ -326,6 +329,7 @@ async def test_a_host_error_has_an_own_read_only_hidden_name(shared: ScriptedHos
     ],
 )
 async def test_only_the_genuine_object_ends_as_step_failed(shared: ScriptedHost, thrown: str, step: str | None) -> None:
+    """subtle-points, Workflows 7"""
     run = await shared.run(
         "let e; try { await step.do('f') } catch (x) { e = x } await step.do('a', () => {}); await step.do('b', () => {});"
         f"throw {thrown};",

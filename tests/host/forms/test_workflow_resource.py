@@ -1,8 +1,10 @@
 """A DurableWorkflow as a Resource: whole replacement, what blocks it, and what a replay of its key gives."""
 
+import asyncio
+
 import pytest
 
-from host.ports import InstanceCounts
+from host.ports import BackendUnavailable, InstanceCounts
 from tests.host.api import Api, deployment_spec, ref
 
 
@@ -41,6 +43,25 @@ async def test_a_short_change_is_busy_and_a_live_binding_a_conflict(api: Api) ->
     busy = await api.update(workflow, 1, spec_of(worker))
     assert (busy.status_code, busy.json()["code"]) == (409, "resource_busy")
     api.backend.release("workflows.retire")
+
+
+@pytest.mark.req("DW-06")
+async def test_a_delete_reconciles_for_as_long_as_a_stop_is_unproven(api: Api) -> None:
+    """subtle-points, Workflows 8"""
+    worker = await api.worker()
+    workflow = await api.made("DurableWorkflow", "f", spec_of(worker))
+    api.backend.fail("workflows.retire", *[BackendUnavailable("code has not been stopped yet")] * 1000)
+    deletion = (await api.delete(workflow, 1)).json()
+    while (found := await api.operation(deletion["id"]))["status"] != "reconciling":
+        await asyncio.sleep(0)
+    assert (found["effect"], found["error"]["message"]) == ("unknown", "code has not been stopped yet")
+    assert workflow in api.backend.workflows
+    taken = await api.create("DurableWorkflow", "f", spec_of(worker))
+    assert (taken.status_code, taken.json()["code"]) == (409, "name_conflict")
+    api.backend.failures.clear()
+    assert (await api.settled(deletion["id"]))["status"] == "succeeded"
+    assert workflow not in api.backend.workflows
+    assert (await api.create("DurableWorkflow", "f", spec_of(worker))).json()["resourceUid"] != workflow
 
 
 @pytest.mark.req("DW-09", "DW-02", "DW-04")
