@@ -62,7 +62,7 @@ class ArtifactPort(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleFile:
+class HeldFile:
     """One file of a bundle: manifest path, digest of the held bytes, declared media type (WB-02 to WB-04)."""
 
     path: str
@@ -76,7 +76,7 @@ class ModuleGraph:
 
     manifest_sha256: str
     entrypoint: str
-    files: tuple[ModuleFile, ...]
+    files: tuple[HeldFile, ...]
 
 
 @dataclass(frozen=True, slots=True)

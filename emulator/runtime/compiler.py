@@ -21,7 +21,7 @@ from emulator.runtime.compiled_code import (
 )
 from emulator.runtime.process import Launcher
 from emulator.runtime.workbench import Bench, Deadlines, ModuleRefused, Workbench
-from host.ports import CodeRejected, CodeReport, ModuleFile, ModuleGraph
+from host.ports import CodeRejected, CodeReport, HeldFile, ModuleGraph
 
 MEDIA_KINDS = {
     "application/javascript+module": ModuleKind.JS,
@@ -106,7 +106,7 @@ def module_kinds(graph: ModuleGraph) -> dict[str, ModuleKind]:
     return kinds
 
 
-async def compile_module(bench: Bench, file: ModuleFile, kind: ModuleKind, data: bytes) -> bytes:
+async def compile_module(bench: Bench, file: HeldFile, kind: ModuleKind, data: bytes) -> bytes:
     """The bytes that isolates load, checked against the media type (MW-12)."""
     if kind in {ModuleKind.JS, ModuleKind.TEXT}:
         check_utf8(file.path, data)

@@ -1,105 +1,17 @@
 """WorkerBundle 0.2.0: verified, immutable module bytes in the host's custody (WB-01 to WB-11)."""
 
-from dataclasses import dataclass
-
 from host.forms import urls
-from host.forms.bundle_manifest import (
-    LARGEST_BUNDLE_BYTES,
-    LARGEST_FILE_BYTES,
-    LARGEST_MANIFEST_BYTES,
-    Manifest,
-    ManifestInvalid,
-    is_artifact_url,
-    read_manifest,
-)
-from host.forms.form import ApplyFailed, Form, Outcome, Reference, Task
-from host.forms.spec import closed_object, string
-from host.model.digest import is_sha256_hex
-from host.model.errors import FailureCode, invalid_spec
-from host.model.faults import register
-from host.model.json import JsonObject, JsonValue
-from host.model.operation_states import Effect
-from host.ports import ArtifactPort, ArtifactRefused, ArtifactSource, Backend, ModuleFile, ModuleGraph
-
-AFTER_MANIFEST = register("host.bundle.after_manifest", "the manifest is held, no file of it yet")
-AFTER_FILE = register("host.bundle.after_file", "a file of the bundle is held, later ones may not be")
+from host.forms.bundle_manifest import Manifest, read_module_manifest
+from host.forms.held_bundle import HeldBundle, held_files
+from host.model.json import JsonObject
+from host.ports import ModuleGraph
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerBundleSpec:
-    source: ArtifactSource
-
-
-class WorkerBundle(Form[WorkerBundleSpec]):
+class WorkerBundle(HeldBundle):
     url = urls.WORKER_BUNDLE
 
-    def parse(self, spec: JsonValue) -> WorkerBundleSpec:
-        members = closed_object(spec, "spec", required=("artifact",))
-        artifact = closed_object(members["artifact"], "spec.artifact", required=("url", "sha256"))
-        source = ArtifactSource(
-            url=string(artifact["url"], "spec.artifact.url"),
-            sha256=string(artifact["sha256"], "spec.artifact.sha256"),
-        )
-        if not is_artifact_url(source.url):
-            raise invalid_spec("spec.artifact.url is not a plain https URL")
-        if not is_sha256_hex(source.sha256):
-            raise invalid_spec("spec.artifact.sha256 is not 64 lower-case hex digits")
-        return WorkerBundleSpec(source)
-
-    def references(self, spec: WorkerBundleSpec) -> tuple[Reference, ...]:
-        return ()
-
-    async def apply(self, task: Task[WorkerBundleSpec], backend: Backend) -> Outcome:
-        if task.facts:
-            return await self._verify_again(task, backend.artifacts)
-        try:
-            observed = await self._hold_all(task, backend.artifacts)
-        except (ArtifactRefused, ManifestInvalid) as error:
-            await backend.artifacts.release(task.uid)
-            is_refusal = isinstance(error, ArtifactRefused)
-            code = FailureCode.ARTIFACT_REFUSED if is_refusal else FailureCode.MANIFEST_INVALID
-            raise ApplyFailed(code, str(error), Effect.NONE) from error
-        return Outcome(observed=observed, facts=observed)
-
-    async def retire(self, task: Task[WorkerBundleSpec], backend: Backend) -> None:
-        await backend.artifacts.release(task.uid)
-
-    async def _hold_all(self, task: Task[WorkerBundleSpec], artifacts: ArtifactPort) -> JsonObject:
-        """Every byte held and checked, and only then a description of them (WB-05)."""
-        held = await artifacts.hold(task.owner, task.uid, task.spec.source, LARGEST_MANIFEST_BYTES)
-        task.reach(AFTER_MANIFEST)
-        manifest = read_manifest(await artifacts.read(held.sha256))
-        sizes: list[int] = []
-        for file in manifest.files:
-            room = LARGEST_BUNDLE_BYTES - sum(sizes)
-            source = file.source
-            kept = await artifacts.hold(task.owner, task.uid, source, min(LARGEST_FILE_BYTES, room))
-            sizes.append(kept.size_bytes)
-            task.reach(AFTER_FILE)
-        return _description(held.sha256, manifest, sizes)
-
-    async def _verify_again(self, task: Task[WorkerBundleSpec], artifacts: ArtifactPort) -> Outcome:
-        """An equal update checks that the held bytes are there; it never fetches (WB-10)."""
-        try:
-            manifest = read_manifest(await artifacts.read(task.spec.source.sha256))
-            for file in manifest.files:
-                await artifacts.read(file.source.sha256)
-        except ArtifactRefused as error:
-            raise ApplyFailed(FailureCode.ARTIFACT_REFUSED, str(error), Effect.NONE) from error
-        return Outcome(observed=task.facts, facts=task.facts)
-
-
-def _description(digest: str, manifest: Manifest, sizes: list[int]) -> JsonObject:
-    return {
-        "manifestSha256": digest,
-        "fileCount": len(manifest.files),
-        "totalBytes": sum(sizes),
-        "entrypoint": manifest.entrypoint,
-        "files": [
-            {"path": file.path, "sha256": file.source.sha256, "mediaType": file.media_type, "byteSize": size}
-            for file, size in zip(manifest.files, sizes, strict=True)
-        ],
-    }
+    def read_manifest(self, data: bytes) -> Manifest:
+        return read_module_manifest(data)
 
 
 def graph_in(digest: str, manifest: bytes) -> ModuleGraph:
@@ -111,12 +23,7 @@ def graph_in(digest: str, manifest: bytes) -> ModuleGraph:
 
 def graph_of(facts: JsonObject) -> ModuleGraph | None:
     """The module graph of a verified bundle; `None` before its verification."""
-    files = facts.get("files")
-    if not isinstance(files, list):
+    files = held_files(facts)
+    if files is None:
         return None
-    entries = [each for each in files if isinstance(each, dict)]
-    return ModuleGraph(
-        manifest_sha256=str(facts["manifestSha256"]),
-        entrypoint=str(facts["entrypoint"]),
-        files=tuple(ModuleFile(str(each["path"]), str(each["sha256"]), str(each["mediaType"])) for each in entries),
-    )
+    return ModuleGraph(str(facts["manifestSha256"]), str(facts["entrypoint"]), files)

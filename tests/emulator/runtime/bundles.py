@@ -8,7 +8,7 @@ from pathlib import Path
 from emulator.runtime.compiler import CodeCompiler
 from emulator.runtime.process import Launcher
 from emulator.runtime.workbench import Deadlines
-from host.ports import CodeReport, ModuleFile, ModuleGraph
+from host.ports import CodeReport, HeldFile, ModuleGraph
 
 MEDIA_TYPES = {
     ".js": "application/javascript+module",
@@ -46,7 +46,7 @@ class Bundler:
         modules = []
         for path, content in files.items():
             data = content.encode() if isinstance(content, str) else content
-            modules.append(ModuleFile(path, self.artifacts.hold(data), MEDIA_TYPES[Path(path).suffix]))
+            modules.append(HeldFile(path, self.artifacts.hold(data), MEDIA_TYPES[Path(path).suffix]))
         manifest = repr((entrypoint, modules)).encode()
         return ModuleGraph(hashlib.sha256(manifest).hexdigest(), entrypoint, tuple(modules))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from host.engine import acceptance, executor
-from host.forms import worker_bundle, worker_version
+from host.forms import held_bundle, worker_version
 from host.sqlite import Database
 from host.store.schema import APPLICATION_ID, MIGRATIONS
 from tests.host.api import running_api
@@ -21,8 +21,8 @@ POINTS = (
     executor.AFTER_TAKE,
     executor.AFTER_BACKEND,
     executor.AFTER_SETTLE,
-    worker_bundle.AFTER_MANIFEST,
-    worker_bundle.AFTER_FILE,
+    held_bundle.AFTER_MANIFEST,
+    held_bundle.AFTER_FILE,
     worker_version.AFTER_VERIFY,
 )
 
@@ -68,7 +68,7 @@ async def test_a_killed_host_goes_on_with_the_same_operation(tmp_path: Path, poi
 
 @pytest.mark.req("HA-42", "HA-46", "HA-81")
 async def test_a_host_killed_again_while_it_recovers_still_ends_whole(tmp_path: Path) -> None:
-    assert run_child(tmp_path, worker_bundle.AFTER_FILE).returncode == -signal.SIGKILL
+    assert run_child(tmp_path, held_bundle.AFTER_FILE).returncode == -signal.SIGKILL
     assert ("running", 1) in await rows(tmp_path, "SELECT status, epoch FROM operations")
     assert run_child(tmp_path, executor.AFTER_RECONCILING).returncode == -signal.SIGKILL
     assert ("reconciling", 1) in await rows(tmp_path, "SELECT status, epoch FROM operations")

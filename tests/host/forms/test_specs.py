@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from host.forms.bundle_manifest import ManifestInvalid, read_manifest
+from host.forms.bundle_manifest import ManifestInvalid, read_module_manifest
 from host.forms.durable_workflow import DurableWorkflow
 from host.forms.module_worker import ModuleWorker
 from host.forms.version_spec import parse_version_spec
@@ -165,12 +165,12 @@ def manifest(*files: dict[str, Any], entrypoint: str = "index.js", **more: Any) 
 )
 def test_a_manifest_that_breaks_a_rule_is_invalid(data: bytes) -> None:
     with pytest.raises(ManifestInvalid):
-        read_manifest(data)
+        read_module_manifest(data)
 
 
 @pytest.mark.req("WB-02", "WB-03")
 def test_a_manifest_keeps_its_order_and_case() -> None:
     paths = ["index.js", "Index.js", "a b/%20.js", "\u00e9" * 512]
-    found = read_manifest(manifest(*({**FILE, "path": path} for path in paths)))
+    found = read_module_manifest(manifest(*({**FILE, "path": path} for path in paths)))
     assert [file.path for file in found.files] == paths
-    assert len(read_manifest(manifest(FILE, *({**FILE, "path": f"{n}"} for n in range(511)))).files) == 512
+    assert len(read_module_manifest(manifest(FILE, *({**FILE, "path": f"{n}"} for n in range(511)))).files) == 512
