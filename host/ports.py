@@ -63,7 +63,7 @@ class ArtifactPort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """One file of a bundle: manifest path, digest of the held bytes, declared media type (WB-02 to WB-04)."""
+    """One file of a bundle: manifest path, digest of the held bytes, declared media type (WB-02 to WB-04, SA-02)."""
 
     path: str
     sha256: str
@@ -117,20 +117,32 @@ class BindingRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionRecord:
-    """All that running a Version needs (WV-01): code, vars (JSON values), bindings, proven exports, secrets.
+class AssetsRecord:
+    """What a Version serves besides its code: the files of a held manifest, in which turn, and whether a valid key
+    without a file means the root's `index.html` (WV-13 to WV-15)."""
 
-    `secrets` are the values of its sensitive names, `None` when they are not at hand: whoever holds a copy keeps it.
+    manifest_sha256: str
+    runs_worker_first: bool
+    falls_back: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """All that running a Version needs (WV-01): code, vars (JSON values), bindings, proven exports, secrets, assets.
+
+    Without a bundle there is no code and `code_digest` is `None` (WV-02). `secrets` are the values of its sensitive
+    names, `None` when they are not at hand: whoever holds a copy keeps it.
     """
 
     version_uid: str
     worker_uid: str
-    code_digest: str
+    code_digest: str | None
     vars: Mapping[str, JsonValue]
     bindings: tuple[BindingRecord, ...]
     handlers: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     secrets: Mapping[str, str] | None = field(default_factory=dict, repr=False)
+    assets: AssetsRecord | None = None
 
 
 class VersionPort(Protocol):

@@ -5,10 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from emulator.d1 import Statement
 from host.model.json import JsonValue
-from host.ports import BindingRecord, VersionRecord, Weight
+from host.ports import AssetsRecord, BindingRecord, VersionRecord, Weight
 from host.sqlite.transaction import Row
 
-_COLUMNS = "version_uid, worker_uid, code_digest, vars_json, bindings_json, handlers_json, classes_json, secrets_sealed"
+_COLUMNS = (
+    "version_uid, worker_uid, code_digest, vars_json, bindings_json, handlers_json, classes_json, secrets_sealed,"
+    " assets_json"
+)
+_NO_CODE = ""
 
 
 def _text(value: JsonValue) -> str:
@@ -19,16 +23,17 @@ def put_version(version: VersionRecord, sealed: bytes | None) -> Statement:
     """Insert the Version, or put it in place of an earlier copy."""
     bindings: list[JsonValue] = [[b.name, b.kind, b.target_uid] for b in version.bindings]
     return Statement(
-        f"INSERT OR REPLACE INTO catalog_versions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO catalog_versions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             version.version_uid,
             version.worker_uid,
-            version.code_digest,
+            version.code_digest or _NO_CODE,
             _text(dict(version.vars)),
             _text(bindings),
             _text(list(version.handlers)),
             _text(list(version.classes)),
             sealed,
+            _assets_text(version.assets),
         ),
     )
 
@@ -50,17 +55,24 @@ def select_sealed(version_uid: str) -> Statement:
 def version_of(row: Row, unseal: Callable[[str, bytes], Mapping[str, str] | None]) -> VersionRecord:
     """A row of `select_version` as a value; `unseal` opens the secrets of a Version's uid."""
     uid, worker, digest, variables, bindings, handlers, classes = map(str, row[:7])
-    sealed = row[7]
+    sealed, assets = row[7:9]
     return VersionRecord(
         version_uid=uid,
         worker_uid=worker,
-        code_digest=digest,
+        code_digest=digest or None,
         vars=json.loads(variables),
         bindings=tuple(BindingRecord(*entry) for entry in json.loads(bindings)),
         handlers=tuple(json.loads(handlers)),
         classes=tuple(json.loads(classes)),
         secrets=unseal(uid, sealed) if isinstance(sealed, bytes) else {},
+        assets=AssetsRecord(*json.loads(assets)) if isinstance(assets, str) else None,
     )
+
+
+def _assets_text(assets: AssetsRecord | None) -> str | None:
+    if assets is None:
+        return None
+    return _text([assets.manifest_sha256, assets.runs_worker_first, assets.falls_back])
 
 
 def select_weights(worker_uid: str | None = None) -> Statement:

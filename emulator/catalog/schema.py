@@ -32,6 +32,14 @@ ALTER TABLE catalog_versions ADD COLUMN secrets_sealed BLOB;
 """
 """The values of a Version's sensitive names, sealed with the host key; NULL when it has none (HA-61)."""
 
+ASSETS = """
+ALTER TABLE catalog_versions ADD COLUMN assets_json TEXT;
+"""
+"""`[manifest digest, whether code comes first, whether a single page is fallen back to]`; NULL without assets.
+
+A Version without a bundle has the code digest '' (WV-02).
+"""
+
 WITHDRAWALS = """
 CREATE TABLE catalog_withdrawals (
     version_uid TEXT PRIMARY KEY,

@@ -16,6 +16,7 @@ from emulator.client.ready import ReadyFile
 from emulator.client.records import (
     DURABLE_WORKFLOW,
     MODULE_WORKER,
+    STATIC_ASSET_BUNDLE,
     WORKER_BUNDLE,
     WORKER_DEPLOYMENT,
     WORKER_ENDPOINT,
@@ -28,6 +29,7 @@ from emulator.client.records import (
 __all__ = [
     "DURABLE_WORKFLOW",
     "MODULE_WORKER",
+    "STATIC_ASSET_BUNDLE",
     "WORKER_BUNDLE",
     "WORKER_DEPLOYMENT",
     "WORKER_ENDPOINT",

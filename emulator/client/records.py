@@ -9,6 +9,7 @@ from emulator.client.errors import UnexpectedAnswer
 FORMS_ORIGIN = "https://edge.forms.takoform.com/forms"
 MODULE_WORKER = f"{FORMS_ORIGIN}/ModuleWorker/0.3.0/"
 WORKER_BUNDLE = f"{FORMS_ORIGIN}/WorkerBundle/0.2.0/"
+STATIC_ASSET_BUNDLE = f"{FORMS_ORIGIN}/StaticAssetBundle/0.2.0/"
 WORKER_VERSION = f"{FORMS_ORIGIN}/WorkerVersion/0.5.0/"
 WORKER_DEPLOYMENT = f"{FORMS_ORIGIN}/WorkerDeployment/0.4.0/"
 WORKER_ENDPOINT = f"{FORMS_ORIGIN}/WorkerEndpoint/0.3.0/"

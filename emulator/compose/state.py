@@ -75,6 +75,11 @@ class StateDirectory:
         return self.path / "artifacts"
 
     @property
+    def files(self) -> Path:
+        """Where artifacts lie by digest: `ab/abcd...`, as `emulator.artifacts` lays them down."""
+        return self.artifacts / "sha256"
+
+    @property
     def code(self) -> Path:
         return self.path / "code"
 

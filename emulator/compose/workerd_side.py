@@ -79,7 +79,8 @@ async def spawn_workerd_side(
     stack: AsyncExitStack,
 ) -> WorkerdSide:
     """Return as soon as the gateway and the first runner are spawned; `finish_opening` waits for them."""
-    state.code.mkdir(mode=0o700, exist_ok=True)
+    for folder in (state.code, state.files):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     said = AppLog(clock.now_ms)
     log = OutputLog(state.path / _WORDS, said)
     stack.callback(log.close)
@@ -89,7 +90,7 @@ async def spawn_workerd_side(
     stack.callback(launcher.close)
     services, path = launcher.listen()
     stack.callback(services.close)
-    kernel = KernelSettings(state.code, _outbound_policy(options, listeners), path, said.tags)
+    kernel = KernelSettings(state.code, _outbound_policy(options, listeners), path, said.tags, state.files)
     calls = CallDesk()
     pool = RunnerPool(launcher, kernel, _pool_settings(options), calls, clock, real_time)
     stack.push_async_callback(pool.close)

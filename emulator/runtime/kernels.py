@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from emulator.runtime.config import Binding, Config, Disk, External, KeyPair, Network, Socket, Worker
 from emulator.runtime.log_tags import LogTags
@@ -68,12 +69,14 @@ class OutboundPolicy:
 class KernelSettings:
     """What every kernel is given: where compiled code lies and how app code may fetch. `services` is the unix socket
     on which the gateway takes the service calls of execution contexts; without it those cannot be started. `tags`
-    begin the lines that are Workers' own."""
+    begin the lines that are Workers' own. `files` is where held bytes lie by digest: the gateway serves assets from
+    there."""
 
     code_dir: Path
     outbound: OutboundPolicy = field(default_factory=OutboundPolicy)
     services: Path | None = None
     tags: LogTags = field(default_factory=LogTags)
+    files: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +106,13 @@ def kernel_config(
     sockets: Iterable[Socket] = (Socket(CONTROL_SOCKET, "kernel"),),
     own_modules: Iterable[str] = (),
     own_durable_classes: Iterable[str] = (),
-    gateway: External | None = None,
+    own_services: Mapping[str, Disk | External] = MappingProxyType({}),
     v8_flags: Iterable[str] = (),
 ) -> Config:
     """A kernel whose main module is `main` and whose Durable Object K holds the host's socket.
 
-    `own_texts` are further sources it hands to isolates, `own_modules` further modules of its own.
+    `own_texts` are further sources it hands to isolates, `own_modules` further modules of its own, `own_services`
+    further services by the names of their bindings.
     """
     kernel = Worker(
         name="kernel",
@@ -122,26 +126,21 @@ def kernel_config(
             Binding.service("ANY", "any"),
             Binding.json("POLICY", settings.outbound.to_json()),
             *(Binding.durable_object(name, name) for name in own_durable_classes),
-            *(() if gateway is None else (Binding.service("GATEWAY", gateway.name),)),
+            *(Binding.service(name, service.name) for name, service in own_services.items()),
         ),
         durable_classes=("K", *own_durable_classes),
     )
-    services = (
-        kernel,
-        Disk("code", settings.code_dir),
-        Network("public", ("public",)),
-        Network("any", ("public", "private")),
-        *(() if gateway is None else (gateway,)),
-    )
+    outward = (Network("public", ("public",)), Network("any", ("public", "private")))
+    services = (kernel, Disk("code", settings.code_dir), *outward, *own_services.values())
     return Config(services, tuple(sockets), tuple(v8_flags))
 
 
 def runner_config(settings: KernelSettings, heap_mib: int) -> Config:
     """A runner: its JavaScript heap ends the process beyond `heap_mib`."""
     flags = (f"--max-old-space-size={heap_mib}",)
-    gateway = None if settings.services is None else External("gateway", settings.services)
+    gateway = {} if settings.services is None else {"GATEWAY": External("gateway", settings.services)}
     return kernel_config(
-        "kernel_runner.js", settings, RUNNER_TEXTS, own_modules=("services.js",), gateway=gateway, v8_flags=flags
+        "kernel_runner.js", settings, RUNNER_TEXTS, own_modules=("services.js",), own_services=gateway, v8_flags=flags
     )
 
 
@@ -161,12 +160,14 @@ def gateway_config(settings: KernelSettings, key_pair: KeyPair | None = None) ->
         own_modules=(
             "routes.js",
             "gateway_version.js",
+            "assets.js",
             "handler_calls.js",
             "nesting.js",
             "services.js",
             "streams.js",
         ),
-        own_durable_classes=("V",),
+        own_durable_classes=("V", "Assets"),
+        own_services={} if settings.files is None else {"FILES": Disk("files", settings.files)},
     )
 
 

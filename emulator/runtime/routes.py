@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from emulator.runtime.addresses import worker_hostname
 from emulator.runtime.log_tags import LogTags
 from host.model.json import JsonObject
-from host.ports import VersionRecord
+from host.ports import AssetsRecord, VersionRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +84,14 @@ def _version_json(routed: RoutedVersion, tags: LogTags) -> JsonObject:
         "vars": dict(version.vars),
         "secrets": None if version.secrets is None else dict(version.secrets),
         "bindings": [{"name": b.name, "kind": b.kind, "targetUid": b.target_uid} for b in version.bindings],
+        "assets": None if version.assets is None else _assets_json(version.assets),
+    }
+
+
+def _assets_json(assets: AssetsRecord) -> JsonObject:
+    """A digest in place of the files: the gateway reads the manifest once it needs it."""
+    return {
+        "manifest": assets.manifest_sha256,
+        "runWorkerFirst": assets.runs_worker_first,
+        "fallsBack": assets.falls_back,
     }

@@ -17,7 +17,7 @@ class Seclusion:
         self._most = most
         self._always: dict[Who, None] = {}
         self._once: dict[Who, None] = {}
-        self._codes: dict[str, None] = {}
+        self._codes: dict[str | None, None] = {}
 
     def requires(self, start: ContextStart) -> bool:
         """Whether this context may share no process."""

@@ -118,4 +118,5 @@ MIGRATIONS = (
     catalog.ENDPOINTS,
     DERIVED_COLUMNS,
     QUEUE,
+    catalog.ASSETS,
 )

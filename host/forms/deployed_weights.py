@@ -14,7 +14,7 @@ from host.model.records import Resource
 from host.ports import Weight
 
 ANSWERING = ("fetch",)
-"""The handlers of a Version that can answer HTTP."""
+"""The handlers of a Version that can answer HTTP; verified assets stand for them."""
 
 
 class Fitness(StrEnum):
@@ -79,12 +79,16 @@ def required_handlers(view: StateView, worker_uid: str) -> tuple[str, ...]:
 
 
 def fitness(version: Resource | None, classes: Iterable[str] = (), handlers: Iterable[str] = ()) -> Fitness:
-    """Whether the Version is proven to export every class and to have every handler."""
+    """Whether the Version is proven to export every class and to have every handler.
+
+    Whoever needs `fetch` needs an answer to HTTP: verified assets give one as well (WD-05, MW-20, WE-07).
+    """
     exported = None if version is None else version.facts.get("classes")
     declared = None if version is None else version.facts.get("handlers")
-    if not isinstance(exported, list) or not isinstance(declared, list):
+    if version is None or not isinstance(exported, list) or not isinstance(declared, list):
         return Fitness.UNVERIFIED
-    has_all = all(name in exported for name in classes) and all(name in declared for name in handlers)
+    served = [*declared, *ANSWERING] if "assets" in version.facts else declared
+    has_all = all(name in exported for name in classes) and all(name in served for name in handlers)
     return Fitness.FIT if has_all else Fitness.UNFIT
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from host.forms.durable_workflow import DurableWorkflow
 from host.forms.form import Form
 from host.forms.module_worker import ModuleWorker
+from host.forms.static_asset_bundle import StaticAssetBundle
 from host.forms.worker_bundle import WorkerBundle
 from host.forms.worker_deployment import WorkerDeployment
 from host.forms.worker_endpoint import WorkerEndpoint
@@ -25,6 +26,7 @@ class FormRegistry:
             (
                 ModuleWorker(),
                 WorkerBundle(),
+                StaticAssetBundle(),
                 WorkerVersion(),
                 WorkerDeployment(),
                 DurableWorkflow(),

@@ -28,12 +28,6 @@ def _binding(member: str) -> Unbuilt:
 UNBUILT = (
     *(_binding(member) for member in BINDING_FORMS if member not in BUILT_BINDINGS),
     Unbuilt(
-        "assets",
-        urls.WORKER_VERSION,
-        "`spec.assets` is refused with 409 dependency_conflict: StaticAssetBundle and asset serving are not built.",
-        ("MW-02", "WV-10", "WV-13", "WV-14", "WV-15", "WV-16"),
-    ),
-    Unbuilt(
         "scheduled",
         urls.WORKER_VERSION,
         "A `scheduled` handler is called by hand, through the management listener: no Form triggers it yet.",

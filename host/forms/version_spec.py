@@ -19,6 +19,7 @@ BINDING_FORMS: Mapping[str, str] = {
     "workflowBindings": urls.DURABLE_WORKFLOW,
 }
 HANDLERS = ("fetch", "scheduled", "queue")
+SINGLE_PAGE = "single_page_application"
 
 _VAR = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 _BINDING = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,63}")
@@ -141,9 +142,7 @@ def _assets(value: JsonValue) -> Assets:
     return Assets(
         bundle_uid=reference(members["bundle"], "spec.assets.bundle"),
         runs_worker_first=boolean(members["runWorkerFirst"], "spec.assets.runWorkerFirst"),
-        not_found_handling=one_of(
-            members["notFoundHandling"], "spec.assets.notFoundHandling", ("none", "single_page_application")
-        ),
+        not_found_handling=one_of(members["notFoundHandling"], "spec.assets.notFoundHandling", ("none", SINGLE_PAGE)),
     )
 
 

@@ -7,17 +7,18 @@ from host.forms import urls
 from host.forms.deployed_weights import Fitness, fitness, selected_versions
 from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
 from host.forms.unbuilt import BUILT_BINDINGS
+from host.forms.version_assets import check_assets, verify_assets
 from host.forms.version_spec import BINDING_FORMS, WorkerVersionSpec, parse_version_spec
 from host.forms.worker_bundle import graph_of
 from host.model.errors import CallerError, ErrorCode, FailureCode, dependency_conflict, invalid_spec
 from host.model.faults import register
-from host.model.json import JsonValue
+from host.model.json import JsonObject, JsonValue
 from host.model.operation_states import Effect
 from host.model.private_inputs import PrivateInputs
 from host.model.records import Resource
-from host.ports import Backend, BindingRecord, CodeRejected, CodeReport, VersionRecord
+from host.ports import AssetsRecord, Backend, BindingRecord, CodeRejected, CodeReport, VersionRecord
 
-AFTER_VERIFY = register("host.version.after_verify", "the code is proven, the runtime does not have the Version yet")
+AFTER_VERIFY = register("host.version.after_verify", "code and assets are proven, the runtime has no Version yet")
 
 
 class WorkerVersion(Form[WorkerVersionSpec]):
@@ -41,11 +42,12 @@ class WorkerVersion(Form[WorkerVersionSpec]):
 
     def check_create(self, view: StateView, spec: WorkerVersionSpec) -> None:
         """Weights in force or accepted that cannot answer a service call refuse the binding (WD-05, WD-09)."""
+        check_assets(view, spec.assets)
         targets = {binding.target_uid for binding in spec.bindings if binding.kind == "serviceBindings"}
         selected = (uid for target in sorted(targets) for uid in selected_versions(view, target))
         found = {fitness(view.resource(uid), handlers=("fetch",)) for uid in selected}
         if Fitness.UNFIT in found:
-            raise dependency_conflict("spec.serviceBindings: a selected Version of the Worker has no fetch handler")
+            raise dependency_conflict("spec.serviceBindings: a selected Version of the Worker answers no HTTP")
         if Fitness.UNVERIFIED in found:
             raise CallerError(
                 ErrorCode.RESOURCE_BUSY, "a Version that the bound Worker's Deployment selects is not verified yet"
@@ -55,8 +57,6 @@ class WorkerVersion(Form[WorkerVersionSpec]):
         for binding in spec.bindings:
             if binding.kind not in BUILT_BINDINGS:
                 raise dependency_conflict(f"spec.{binding.kind}: this host has not built this kind of binding yet")
-        if spec.assets is not None:
-            raise dependency_conflict("spec.assets: this host has not built asset serving yet")
 
     def needs_private_inputs(self, spec: WorkerVersionSpec) -> bool:
         return bool(spec.sensitive_names)
@@ -77,24 +77,18 @@ class WorkerVersion(Form[WorkerVersionSpec]):
         return None
 
     async def apply(self, task: Task[WorkerVersionSpec], backend: Backend) -> Outcome:
-        report = await self._verify(task, backend)
+        report = None if task.spec.bundle_uid is None else await self._verify_code(task, task.spec.bundle_uid, backend)
+        assets = await verify_assets(task, backend.artifacts)
         task.reach(AFTER_VERIFY)
-        await backend.versions.install(_record(task, report))
-        return Outcome(
-            observed={"ready": True, "resolvedBindings": True, "bundleVerified": True},
-            facts={
-                "codeDigest": report.code_digest,
-                "handlers": list(report.handlers),
-                "classes": list(report.classes),
-            },
-        )
+        await backend.versions.install(_record(task, report, assets))
+        return Outcome(observed=_observation(report), facts=_facts(report, assets))
 
     async def retire(self, task: Task[WorkerVersionSpec], backend: Backend) -> None:
         await backend.versions.remove(task.uid)
 
-    async def _verify(self, task: Task[WorkerVersionSpec], backend: Backend) -> CodeReport:
+    async def _verify_code(self, task: Task[WorkerVersionSpec], bundle_uid: str, backend: Backend) -> CodeReport:
         """The proven exports, when they are the declared ones (MW-10)."""
-        bundle = task.related.get(task.spec.bundle_uid or "")
+        bundle = task.related.get(bundle_uid)
         graph = None if bundle is None else graph_of(bundle.facts)
         if graph is None:
             raise ApplyFailed(FailureCode.DEPENDENCY_UNFIT, "the bundle could not be verified", Effect.NONE)
@@ -112,19 +106,39 @@ class WorkerVersion(Form[WorkerVersionSpec]):
         return report
 
 
-def _record(task: Task[WorkerVersionSpec], report: CodeReport) -> VersionRecord:
+def _observation(report: CodeReport | None) -> JsonObject:
+    """Nothing is said of a bundle that the Version does not have (WV-08)."""
+    bundle: JsonObject = {} if report is None else {"bundleVerified": True}
+    return {"ready": True, "resolvedBindings": True, **bundle}
+
+
+def _facts(report: CodeReport | None, assets: AssetsRecord | None) -> JsonObject:
+    """`assets` and `codeDigest` are there only for what the Version has."""
+    served: JsonObject = {} if assets is None else {"assets": assets.manifest_sha256}
+    if report is None:
+        return {"handlers": [], "classes": [], **served}
+    return {
+        "codeDigest": report.code_digest,
+        "handlers": list(report.handlers),
+        "classes": list(report.classes),
+        **served,
+    }
+
+
+def _record(task: Task[WorkerVersionSpec], report: CodeReport | None, assets: AssetsRecord | None) -> VersionRecord:
     return VersionRecord(
         version_uid=task.uid,
         worker_uid=task.spec.worker_uid,
-        code_digest=report.code_digest,
+        code_digest=None if report is None else report.code_digest,
         vars=task.spec.vars,
         bindings=tuple(
             BindingRecord(binding.name, BUILT_BINDINGS[binding.kind], binding.target_uid)
             for binding in task.spec.bindings
         ),
-        handlers=report.handlers,
-        classes=report.classes,
+        handlers=() if report is None else report.handlers,
+        classes=() if report is None else report.classes,
         secrets=_secrets(task),
+        assets=assets,
     )
 
 

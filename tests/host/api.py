@@ -29,6 +29,7 @@ FORMS = "https://edge.forms.takoform.com/forms"
 VERSIONS = {
     "ModuleWorker": "0.3.0",
     "WorkerBundle": "0.2.0",
+    "StaticAssetBundle": "0.2.0",
     "WorkerVersion": "0.5.0",
     "WorkerDeployment": "0.4.0",
     "DurableWorkflow": "0.3.0",
@@ -126,6 +127,17 @@ class Api:
         bundle = await self.made("WorkerBundle", f"{name}-bundle", {"artifact": artifact})
         spec = {"worker": ref(worker), "bundle": ref(bundle), "handlers": list(handlers)}
         return await self.made("WorkerVersion", name, spec)
+
+    async def assets(self, name: str, *paths: str) -> str:
+        """A StaticAssetBundle of files that hold their own paths."""
+        artifact = self.backend.store_assets({path: path.encode() for path in paths})
+        return await self.made("StaticAssetBundle", name, {"artifact": artifact})
+
+
+def serving(bundle: str, runs_worker_first: bool = False, is_single_page: bool = False) -> Json:
+    """The `assets` of a Version."""
+    handling = "single_page_application" if is_single_page else "none"
+    return {"bundle": ref(bundle), "runWorkerFirst": runs_worker_first, "notFoundHandling": handling}
 
 
 def deployment_spec(worker: str, *weights: tuple[str, int]) -> Json:

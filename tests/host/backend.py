@@ -71,6 +71,15 @@ class FakeBackend:
         manifest = self.store(json.dumps({"entrypoint": "index.js", "files": [entry]}).encode())
         return {"url": HELD + manifest, "sha256": manifest}
 
+    def store_assets(self, contents: dict[str, bytes], media_type: str = "text/x-test") -> dict[str, str]:
+        """An artifact of these files by path; the `artifact` of a StaticAssetBundle's spec."""
+        files = [
+            {"path": path, "url": HELD + digest, "sha256": digest, "mediaType": media_type}
+            for path, digest in ((path, self.store(content)) for path, content in contents.items())
+        ]
+        manifest = self.store(json.dumps({"files": files}).encode())
+        return {"url": HELD + manifest, "sha256": manifest}
+
     def hold(self, call: str) -> None:
         """Let the next calls of this name wait until `release`."""
         self.gates[call] = asyncio.Event()

@@ -8,6 +8,7 @@
 //                 after "!handle" with its end), "!picked <n> <versionUid>", "!call <n> <json>", "!pong <n>",
 //                 "!loading <versionUid>", "!loaded <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
+import { Assets, assetsObject, deliverAssets } from "assets.js";
 import { V, common, versionObject } from "gateway_version.js";
 import { callHandler } from "handler_calls.js";
 import { Host, Outbound, openHost } from "kernel_shared.js";
@@ -15,7 +16,7 @@ import { nested } from "nesting.js";
 import { Routes, missing, plain } from "routes.js";
 import { answerCall, withoutUpgrade } from "services.js";
 
-export { Host, Outbound, V };
+export { Assets, Host, Outbound, V };
 
 const LONGEST_START_MS = 10000;
 
@@ -80,10 +81,10 @@ export class K extends DurableObject {
     this.#host.send("!done " + number);
   }
 
-  // Whatever runs for the Version runs below its V; without V there is nothing.
+  // Whatever runs for the Version runs below its V, whatever is sent of its assets below its Assets.
   async #retire(number, versionUid) {
     common.versions.delete(versionUid);
-    await versionObject(this.env, versionUid).stop();
+    await Promise.all([versionObject(this.env, versionUid).stop(), assetsObject(this.env, versionUid).stop()]);
     this.#host.send("!done " + number);
   }
 
@@ -139,9 +140,12 @@ function choose(route) {
 
 /** The Version's answer, or a host-made one in its place: never throws. */
 async function deliver(version, request, env) {
-  if (!version.handlers.includes("fetch")) return plain(404, "Not found.");
+  const handle = () => {
+    if (!version.handlers.includes("fetch")) return plain(404, "Not found.");
+    return versionObject(env, version.versionUid).fetch(request);
+  };
   try {
-    return await versionObject(env, version.versionUid).fetch(request);
+    return await (version.assets === null ? handle() : deliverAssets(env, version, request, handle));
   } catch (error) {
     console.error("a request could not be served: " + error.message);
     return plain(500, "Internal Server Error");

@@ -26,7 +26,8 @@ class Route {
 
 /**
  * table: {"fallback": hostname | null, "workers": [{"workerUid", "name", "hostnames": [...], "versions":
- * [{"weight", "versionUid", "code", "handlers", "vars", "secrets", "bindings"}]}]}; `secrets` null: they are lost.
+ * [{"weight", "versionUid", "code", "handlers", "vars", "secrets", "bindings", "assets"}]}]}; `secrets` null: they are lost.
+ * `code` null: there is none. `assets`: null, or {"manifest": digest, "runWorkerFirst", "fallsBack"}.
  * `fallback` answers at localhost and addresses.
  */
 export class Routes {

@@ -9,11 +9,12 @@ import pytest
 
 from emulator.catalog import Catalog, WorkerRoute
 from emulator.catalog.catalog import weigh
-from emulator.catalog.schema import SCHEMA, SECRETS, WITHDRAWALS
+from emulator.catalog.schema import ASSETS, SCHEMA, SECRETS, WITHDRAWALS
 from emulator.d1 import Database, FileDriver
+from emulator.workflow import APPLICATION_ID, MIGRATIONS
 from host import sqlite
 from host.model.private_keys import KEY_BYTES, PrivateKeys
-from host.ports import BindingRecord, VersionRecord, Weight
+from host.ports import AssetsRecord, BindingRecord, VersionRecord, Weight
 
 VERSION = VersionRecord(
     "v1",
@@ -28,9 +29,8 @@ VERSION = VersionRecord(
 
 @pytest.fixture
 async def catalog(tmp_path: Path) -> AsyncIterator[Catalog]:
-    file = await sqlite.Database.open(
-        tmp_path / "a.sqlite", application_id=7, migrations=[SCHEMA, SECRETS, WITHDRAWALS]
-    )
+    migrations = [SCHEMA, SECRETS, WITHDRAWALS, ASSETS]
+    file = await sqlite.Database.open(tmp_path / "a.sqlite", application_id=7, migrations=migrations)
     yield Catalog(Database(FileDriver(file)), PrivateKeys(b"k" * KEY_BYTES))
     await file.close()
 
@@ -46,6 +46,31 @@ async def test_a_version_is_read_back_whole_until_it_is_removed(catalog: Catalog
     await catalog.remove_version("v1")
     await catalog.remove_version("v1")
     assert await catalog.version("v1") is None
+
+
+@pytest.mark.req("WV-01", "WV-02", "WV-14")
+async def test_a_version_with_assets_is_read_back_with_code_or_without(catalog: Catalog) -> None:
+    coded = replace(VERSION, assets=AssetsRecord("a" * 64, runs_worker_first=True, falls_back=False))
+    static = VersionRecord("v2", "w1", None, {}, (), assets=AssetsRecord("b" * 64, False, falls_back=True))
+    for version in (coded, static):
+        await catalog.put_version(version)
+        found = await catalog.version(version.version_uid)
+        assert found is not None
+        assert (found.code_digest, found.assets) == (version.code_digest, version.assets)
+
+
+@pytest.mark.req("WV-01")
+async def test_versions_of_a_file_from_before_there_were_assets_stay(tmp_path: Path) -> None:
+    path = tmp_path / "emulator.sqlite"
+    older = await sqlite.Database.open(path, application_id=APPLICATION_ID, migrations=MIGRATIONS[:3])
+    columns = "version_uid, worker_uid, code_digest, vars_json, bindings_json, handlers_json, classes_json"
+    row = f"INSERT INTO catalog_versions ({columns}) VALUES ('v', 'w', 'c', '{{}}', '[]', '[\"fetch\"]', '[]')"
+    await older.write(lambda transaction: transaction.execute(row))
+    await older.close()
+    file = await sqlite.Database.open(path, application_id=APPLICATION_ID, migrations=MIGRATIONS)
+    found = await Catalog(Database(FileDriver(file)), PrivateKeys(b"k" * KEY_BYTES)).version("v")
+    assert found == VersionRecord("v", "w", "c", {}, (), ("fetch",))
+    await file.close()
 
 
 @pytest.mark.req("WD-04", "WD-07")

@@ -9,7 +9,7 @@ from host.forms.unbuilt import UNBUILT
 from tests.structure.sources import ROOT
 from tests.structure.test_requirements import read_titles
 
-ALLOWED = {"kvBindings", "sqliteBindings", "bucketBindings", "queueProducerBindings", "actorBindings", "assets"} | {
+ALLOWED = {"kvBindings", "sqliteBindings", "bucketBindings", "queueProducerBindings", "actorBindings"} | {
     "scheduled",
     "queue",
 }

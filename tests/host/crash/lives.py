@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from host.engine.limits import Limits
-from tests.host.api import Api, Json, deployment_spec, ref, running_api
+from tests.host.api import Api, Json, deployment_spec, ref, running_api, serving
 from tests.host.backend import FakeBackend
 
 KEY = "key-of-the-change-0"
@@ -21,6 +21,7 @@ SECRETS = {"TOKEN": "correct horse"}
 ACTIONS = ("create", "update", "delete")
 REPLENISH = "replenish"
 HOUR_MS = 3_600_000
+ASSETS = {"index.html": b"<p>", "empty": b""}
 
 
 class DurableDict(dict[str, Any]):
@@ -52,6 +53,7 @@ def durable_backend(directory: Path) -> FakeBackend:
         setattr(backend, name, DurableDict(directory / f"{name}.pickle"))
     for note in ("a", "b"):
         backend.store_bundle([], ["C"], note)
+    backend.store_assets(ASSETS)
     return backend
 
 
@@ -67,6 +69,8 @@ async def prepare(api: Api) -> dict[str, str]:
     found["served"] = await api.worker("served")
     served = deployment_spec(found["served"], (await api.version(found["served"], "answering"), 10000))
     await api.made("WorkerDeployment", "serving", served)
+    artifact = api.backend.store_assets(ASSETS)
+    found["assets"] = await api.made("StaticAssetBundle", "assets", {"artifact": artifact})
     return found
 
 
@@ -101,8 +105,11 @@ def spec_of(api: Api, form: str, known: dict[str, str], is_update: bool = False)
             return {}
         case "WorkerBundle":
             return {"artifact": api.backend.store_bundle([], ["C"], "a")}
+        case "StaticAssetBundle":
+            return {"artifact": api.backend.store_assets(ASSETS)}
         case "WorkerVersion":
-            return {**worker, "bundle": ref(known["bundle-a"]), "handlers": [], "requiredSensitiveVars": ["TOKEN"]}
+            code = {**worker, "bundle": ref(known["bundle-a"]), "handlers": [], "requiredSensitiveVars": ["TOKEN"]}
+            return {**code, "assets": serving(known["assets"], is_single_page=True)}
         case "WorkerDeployment":
             return deployment_spec(known["worker"], (known["version-b" if is_update else "version-a"], 10000))
         case "WorkerEndpoint":

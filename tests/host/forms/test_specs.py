@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from host.forms.bundle_manifest import ManifestInvalid, read_module_manifest
+from host.forms.bundle_manifest import ManifestInvalid, read_asset_manifest, read_module_manifest
 from host.forms.durable_workflow import DurableWorkflow
 from host.forms.module_worker import ModuleWorker
 from host.forms.version_spec import parse_version_spec
@@ -174,3 +174,68 @@ def test_a_manifest_keeps_its_order_and_case() -> None:
     found = read_module_manifest(manifest(*({**FILE, "path": path} for path in paths)))
     assert [file.path for file in found.files] == paths
     assert len(read_module_manifest(manifest(FILE, *({**FILE, "path": f"{n}"} for n in range(511)))).files) == 512
+
+
+TYPES = ("text/css", "image/svg+xml", "application/x.y-z", "!#$%&'*+-.^_`|~09Az/a", "a/b")
+NO_TYPES = (
+    "",
+    "text",
+    "text/",
+    "/css",
+    "text/css;charset=utf-8",
+    "text/css ",
+    "te xt/css",
+    "text//css",
+    "t\u00e9xt/css",
+    1,
+)
+
+
+def assets(*files: dict[str, Any], **more: Any) -> bytes:
+    return json.dumps({"files": list(files), **more}).encode()
+
+
+@pytest.mark.req("SA-04")
+def test_an_asset_has_any_media_type_without_parameters() -> None:
+    for media_type in TYPES:
+        (file,) = read_asset_manifest(assets({**FILE, "mediaType": media_type})).files
+        assert file.media_type == media_type
+    for wrong in NO_TYPES:
+        with pytest.raises(ManifestInvalid):
+            read_asset_manifest(assets({**FILE, "mediaType": wrong}))
+
+
+@pytest.mark.req("SA-02", "SA-03")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[]",
+        b"\xff",
+        b"{}",
+        assets(FILE).replace(b'"files"', b'"files":[],"files"'),
+        assets(FILE, entrypoint="index.js"),
+        assets(FILE, x=1),
+        assets(),
+        assets(FILE, FILE),
+        assets(*({**FILE, "path": f"{n}"} for n in range(513))),
+        assets({**FILE, "sha256": "A" * 64}),
+        assets({**FILE, "url": "https://a.example/x?y"}),
+        assets({**FILE, "extra": 1}),
+        assets({name: value for name, value in FILE.items() if name != "mediaType"}),
+        *(
+            assets({**FILE, "path": path})
+            for path in ("", "/a", "a/", "a//b", "./a", "a/..", "a\\b", "a?b", "a#b", "a\x00", "a\x7f", "\u00e9" * 513)
+        ),
+    ],
+)
+def test_an_asset_manifest_that_breaks_a_rule_is_invalid(data: bytes) -> None:
+    with pytest.raises(ManifestInvalid):
+        read_asset_manifest(data)
+
+
+@pytest.mark.req("SA-02", "SA-03")
+def test_an_asset_manifest_keeps_its_order_and_case() -> None:
+    paths = ["b", "B", "a b/%20.css", "\u00e9" * 512, *(f"{n}" for n in range(508))]
+    found = read_asset_manifest(assets(*({**FILE, "path": path} for path in paths)))
+    assert [file.path for file in found.files] == paths
+    assert found.entrypoint is None

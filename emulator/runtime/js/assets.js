@@ -1,0 +1,119 @@
+// Static assets of Versions: which file of a manifest a URL stands for, and its bytes, straight from the host's held files
+// (WV-10, WV-14, WV-15). No app code runs here and none can reach it. Knows neither routes nor the host's socket.
+import { DurableObject } from "cloudflare:workers";
+import { common } from "gateway_version.js";
+import { plain } from "routes.js";
+
+const INDEX = "index.html";
+// As in manifest paths (WB-03): what is no part of a path there is none here.
+const IN_NO_SEGMENT = /[/\\\u0000-\u001f\u007f]/;
+
+/** The one path that a URL may match, undefined when it matches none and falls back to none (WV-10). */
+export function assetKey(url) {
+  const [root, ...segments] = new URL(url).pathname.split("/");
+  if (root !== "") return undefined; // a URL without a path to speak of
+  if (segments.at(-1) === "") segments[segments.length - 1] = INDEX;
+  const decoded = segments.map(decode);
+  return decoded.includes(undefined) ? undefined : decoded.join("/");
+}
+
+// Once, as UTF-8: an invalid escape or sequence throws.
+function decode(segment) {
+  let text;
+  try {
+    text = decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+  return text === "" || text === "." || text === ".." || IN_NO_SEGMENT.test(text) ? undefined : text;
+}
+
+export function assetsObject(env, versionUid) {
+  return env.Assets.get(env.Assets.idFromName(versionUid));
+}
+
+/**
+ * The answer of a Version with assets; `handle()` is that of its declared `fetch`, or 404. Throws when held bytes are gone.
+ * version: of the routing table, with `assets` {"manifest": digest, "runWorkerFirst", "fallsBack"}.
+ */
+export async function deliverAssets(env, version, request, handle) {
+  const { method, url } = request;
+  if (method !== "GET" && method !== "HEAD") return handle();
+  if (!version.assets.runWorkerFirst) return (await find(env, version, method, url)) ?? handle();
+  const answer = await handle();
+  if (answer.status !== 404) return answer;
+  const found = await find(env, version, method, url);
+  if (found !== undefined) answer.body?.cancel().catch(() => {});
+  return found ?? answer;
+}
+
+async function find(env, version, method, url) {
+  const response = await assetsObject(env, version.versionUid).fetch(url, { method });
+  return response.status === 404 ? undefined : response;
+}
+
+async function read(env, digest, method = "GET", signal = undefined) {
+  const response = await env.FILES.fetch("http://files/" + digest.slice(0, 2) + "/" + digest, { method, signal });
+  if (!response.ok) throw new Error("the held bytes of sha256 " + digest + " are gone");
+  return response;
+}
+
+/**
+ * The assets of one Version: 200 with a file, 404 without. Its object holds every body it still sends, so that nothing of
+ * a retired Version goes on (WD-07).
+ */
+export class Assets extends DurableObject {
+  #files; // path -> {sha256, mediaType}, read once
+  #sending = new Set();
+
+  async fetch({ method, url }) {
+    const file = this.#version === undefined ? undefined : await this.#find(url);
+    const sending = new AbortController();
+    const opened = file === undefined ? undefined : await read(this.env, file.sha256, method, sending.signal);
+    if (this.#version === undefined) return plain(503, "This Version was retired.");
+    if (opened === undefined) return new Response(null, { status: 404 });
+    const size = opened.headers.get("content-length");
+    const told = { headers: { "content-type": file.mediaType, "content-length": size } };
+    return new Response(method === "HEAD" ? null : this.#send(opened.body, Number(size), sending), told);
+  }
+
+  /** Cut what is still being sent, and forget the manifest. */
+  stop() {
+    for (const sending of this.#sending) sending.abort(new Error("retired by the host"));
+    this.#files = undefined;
+  }
+
+  // undefined once it was retired, which may be while we wait for a file.
+  get #version() {
+    return common.versions.get(this.ctx.id.name);
+  }
+
+  async #find(url) {
+    const key = assetKey(url);
+    if (key === undefined) return undefined;
+    const { manifest, fallsBack } = this.#version.assets;
+    this.#files ??= this.#load(manifest);
+    const files = await this.#files;
+    return files.get(key) ?? (fallsBack ? files.get(INDEX) : undefined);
+  }
+
+  async #load(manifest) {
+    try {
+      const { files } = await (await read(this.env, manifest)).json();
+      return new Map(files.map(({ path, sha256, mediaType }) => [path, { sha256, mediaType }]));
+    } catch (error) {
+      this.#files = undefined;
+      throw error;
+    }
+  }
+
+  #send(body, size, sending) {
+    const { readable, writable } = new FixedLengthStream(size);
+    this.#sending.add(sending);
+    body
+      .pipeTo(writable, { signal: sending.signal })
+      .catch(() => {}) // the client went, or the Version was retired: both ends know
+      .finally(() => this.#sending.delete(sending));
+    return readable;
+  }
+}
