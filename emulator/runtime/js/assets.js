@@ -77,6 +77,11 @@ export class Assets extends DurableObject {
     return new Response(method === "HEAD" ? null : this.#send(opened.body, Number(size), sending), told);
   }
 
+  /** How many files are being sent. */
+  running() {
+    return this.#sending.size;
+  }
+
   /** Cut what is still being sent, and forget the manifest. */
   stop() {
     for (const sending of this.#sending) sending.abort(new Error("retired by the host"));

@@ -94,8 +94,9 @@ export class K extends DurableObject {
   }
 
   async #count(number, versionUid) {
-    const running = await versionObject(this.env, versionUid).running();
-    this.#host.send("!done " + number + " " + running);
+    const counted = [versionObject(this.env, versionUid).running(), assetsObject(this.env, versionUid).running()];
+    const [running, sending] = await Promise.all(counted);
+    this.#host.send("!done " + number + " " + (running + sending));
   }
 }
 
