@@ -3,8 +3,9 @@
 import http.client
 import json
 import socket
+import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from emulator.client import (
     STATIC_ASSET_BUNDLE,
     WORKER_BUNDLE,
     WORKER_DEPLOYMENT,
+    WORKER_ENDPOINT,
     WORKER_VERSION,
     Management,
     Resource,
@@ -48,21 +50,37 @@ class Site:
     name: str
     worker: Resource
     made: list[Resource] = field(default_factory=list)
+    endpoint: Resource | None = None
+    """Asked at its address over TLS, when there is one."""
 
     @property
     def hostname(self) -> str:
-        return worker_hostname(self.name, self.worker.uid)
+        return self.endpoint.output["hostname"] if self.endpoint else worker_hostname(self.name, self.worker.uid)
 
     def ask(self, target: str, method: str = "GET", *fields: str, body: bytes = b"") -> Answer:
         """The answer to exactly this request target."""
-        port = urlsplit(self.host.ready.ingress).port
-        with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
+        with self._connect() as connection:
             lines = [f"{method} {target} HTTP/1.1", f"Host: {self.hostname}", "Connection: close", *fields]
             connection.sendall("\r\n".join((*lines, "", "")).encode() + body)
             response = http.client.HTTPResponse(connection, method=method)
             response.begin()
             headers = {name.lower(): value for name, value in response.getheaders()}
             return Answer(response.status, headers, response.read())
+
+    def _connect(self) -> socket.socket:
+        ready = self.host.ready
+        port = urlsplit(ready.ingress_tls if self.endpoint else ready.ingress).port
+        connection = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+        if self.endpoint is None:
+            return connection
+        context = ssl.create_default_context(cafile=ready.ca)
+        return context.wrap_socket(connection, server_hostname=self.hostname)
+
+    def expose(self) -> "Site":
+        """The same site at the address of an endpoint."""
+        spec = {"worker": ref(self.worker)}
+        endpoint = self.host.api().create(WORKER_ENDPOINT, SPACE, f"{self.name}-endpoint", spec)
+        return replace(self, endpoint=endpoint)
 
 
 def upload_assets(assets: Mapping[str, Asset], management: Management) -> dict[str, str]:

@@ -1,10 +1,12 @@
 """Static assets on a whole host over HTTP: which file answers, in which turn, and how."""
 
+import random
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -75,6 +77,11 @@ def first(host: TestHost) -> Site:
 
 
 @pytest.fixture(scope="module")
+def secure(first: Site) -> Site:
+    return first.expose()
+
+
+@pytest.fixture(scope="module")
 def caller(host: TestHost, page: Site) -> Site:
     """Calls `page` by a service binding, whatever it is asked itself."""
     return make_site(host, "caller", {"unasked": Asset(b"")}, CALLER, bindings={"BACK": page.worker})
@@ -90,7 +97,7 @@ def judge_file(site: Site, target: str, path: str) -> None:
     assert (head.status, head.headers, head.body) == (200, got.headers, b""), target
 
 
-@pytest.mark.req("WV-10")
+@pytest.mark.req("WV-10", "WV-15")
 @pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["target"])
 def test_a_target_finds_what_the_table_says(
     case: dict[str, Any], plain: Site, page: Site, mixed: Site, first: Site
@@ -111,6 +118,29 @@ def test_a_target_finds_what_the_table_says(
     assert (kept.status, kept.body, kept.headers["x-own"]) == (404, b"the handler's own", "1")
 
 
+def odd_paths(count: int) -> list[str]:
+    """Distinct paths of signs that URLs, escapes and file systems treat in their own ways."""
+    chance = random.Random(20261201)
+    signs = "aA09%.-_~ +&=:@;,*'()!$|<>\"^`{}[]\u0085\u00a0\u00e9\u0301\u202e\ufeff\ufffd\U0001f600"
+    found: set[str] = set()
+    while len(found) < count:
+        segments = ["".join(chance.choices(signs, k=chance.randint(1, 6))) for _ in range(chance.randint(1, 3))]
+        if not {".", ".."} & set(segments):
+            found.add("/".join(segments))
+    return sorted(found)
+
+
+@pytest.mark.req("WV-10", "SA-03")
+def test_every_path_that_a_manifest_may_have_is_reached_by_its_escaped_form(host: TestHost) -> None:
+    paths = odd_paths(120)
+    site = make_site(host, "odd", {path: Asset(path.encode()) for path in paths})
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda path: site.ask("/" + quote(path)), paths))
+    assert {path: answer.body for path, answer in zip(paths, answers, strict=True)} == {
+        path: path.encode() for path in paths
+    }
+
+
 @pytest.mark.req("WV-16", "MW-20", "SA-12")
 @pytest.mark.parametrize("case", TABLE["cases"][::4], ids=lambda case: case["target"])
 def test_a_service_call_finds_the_same(case: dict[str, Any], caller: Site) -> None:
@@ -118,6 +148,16 @@ def test_a_service_call_finds_the_same(case: dict[str, Any], caller: Site) -> No
         judge_file(caller, case["target"], case.get("file", "index.html"))
     else:
         assert caller.ask(case["target"]).status == 404
+
+
+@pytest.mark.req("WV-16", "WE-10")
+@pytest.mark.parametrize("case", TABLE["cases"][::3], ids=lambda case: case["target"])
+def test_an_endpoint_finds_the_same(case: dict[str, Any], secure: Site) -> None:
+    if "file" in case or case.get("valid"):
+        judge_file(secure, case["target"], case.get("file", "index.html"))
+    else:
+        assert secure.ask(case["target"]).body == b"the handler's own"
+    assert secure.ask("/x/y?status=403").status == 403
 
 
 @pytest.mark.req("WV-15", "MW-20")
