@@ -4,6 +4,7 @@ import hashlib
 import json
 import socket
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import httpx
 
@@ -17,7 +18,7 @@ from emulator.runtime.process import Launcher
 from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
 from host.model.json import JsonValue
 from host.model.time import ControlledClock, RealTime
-from host.ports import BindingRecord, VersionRecord
+from host.ports import AssetsRecord, BindingRecord, VersionRecord
 from tests.emulator.runtime.bundles import Bundler
 
 DEADLINE_S = 30.0
@@ -60,10 +61,12 @@ class Ingress:
         self.clock = ControlledClock()
         self.services, self.services_path = launcher.listen()
         self._bundler = bundler
+        self.files = bundler.code_dir.parent / "files"
+        self.files.mkdir(parents=True)
         outbound = OutboundPolicy(OutboundMode.LOCAL, own_ports=(self.port,))
         self.gateway = Gateway(
             launcher,
-            KernelSettings(bundler.code_dir, outbound, self.services_path, tags or LogTags()),
+            KernelSettings(bundler.code_dir, outbound, self.services_path, tags or LogTags(), self.files),
             self.listener,
             self.calls,
             self.clock,
@@ -98,6 +101,27 @@ class Ingress:
             writer.add(CompiledModule("main.js", ModuleKind.JS, source.encode()))
             writer.finish()
         return digest
+
+    def assets(
+        self, files: Mapping[str, bytes], runs_worker_first: bool = False, falls_back: bool = False
+    ) -> AssetsRecord:
+        """Held files as the artifact store lays them down, of the type `text/x-test`."""
+        entries = [
+            {"path": path, "url": "https://a.example/", "sha256": self.lay_file(content), "mediaType": "text/x-test"}
+            for path, content in files.items()
+        ]
+        manifest = self.lay_file(json.dumps({"files": entries}).encode())
+        return AssetsRecord(manifest, runs_worker_first, falls_back)
+
+    def lay_file(self, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        path = self.path_of(digest)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        return digest
+
+    def path_of(self, digest: str) -> Path:
+        return self.files / digest[:2] / digest
 
     async def serve(self, *weights: tuple[VersionRecord, int], name: str = "app") -> None:
         """Put one Worker with these weights in force; the first call starts the gateway."""
