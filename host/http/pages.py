@@ -5,7 +5,8 @@ Takoform Host API v2 on takohost
 
 Discovery:  GET /.well-known/takoform/v2 gives baseUrl, capabilities and limits.
 Forms:      ModuleWorker 0.3.0, WorkerBundle 0.2.0, StaticAssetBundle 0.2.0, WorkerVersion 0.5.0,
-            WorkerDeployment 0.4.0, DurableWorkflow 0.3.0. GET {baseUrl}/support?form=URL says what is supported.
+            WorkerDeployment 0.4.0, WorkerEndpoint 0.3.0, DurableWorkflow 0.3.0.
+            GET {baseUrl}/support?form=URL says what is supported.
 Mutations:  POST {baseUrl}/resources, PUT and DELETE {baseUrl}/resources/{uid}. Each needs an Idempotency-Key;
             PUT and DELETE also Takoform-Expected-Generation. The answer is the Operation: 200 when it has
             settled, 202 while it has not. Repeat an unanswered request with its own key.
