@@ -4,7 +4,7 @@ from host.forms import urls
 from host.forms.bundle_manifest import Manifest, read_module_manifest
 from host.forms.held_bundle import HeldBundle, held_files
 from host.model.json import JsonObject
-from host.ports import ModuleGraph
+from host.ports import HeldFile, ModuleGraph
 
 
 class WorkerBundle(HeldBundle):
@@ -16,8 +16,9 @@ class WorkerBundle(HeldBundle):
 
 def graph_in(digest: str, manifest: bytes) -> ModuleGraph:
     """The module graph of the held bytes of a manifest. Raises `ManifestInvalid`."""
-    found = read_manifest(manifest)
-    files = tuple(ModuleFile(file.path, file.source.sha256, file.media_type) for file in found.files)
+    found = read_module_manifest(manifest)
+    assert found.entrypoint is not None, "a manifest of modules names one"
+    files = tuple(HeldFile(file.path, file.source.sha256, file.media_type) for file in found.files)
     return ModuleGraph(digest, found.entrypoint, files)
 
 
