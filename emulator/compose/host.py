@@ -2,6 +2,7 @@
 
 import random
 import secrets
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from emulator.compose.stored import open_control_database, open_emulator_databas
 from emulator.compose.triggers import HandTriggers
 from emulator.compose.withdrawals import Withdrawals
 from emulator.compose.workerd_side import WorkerdSide
+from emulator.contexts import BindingCalls
 from emulator.d1 import Database as Rows
 from emulator.d1 import FileDriver
 from emulator.runtime.context_texts import CODE_KIND
@@ -34,6 +36,7 @@ from host.model.ids import RandomIds
 from host.model.private_keys import PrivateKeys
 from host.model.time import ControlledClock, RealTime
 from host.ports import Backend
+from host.sqlite import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,8 @@ class Host:
 async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     """Start everything but the servers; `stack` stops it in reverse. Raises `FoundationUnusable`."""
     faults = FaultPoints()
-    emulator_database = await open_emulator_database(around.state)
-    stack.push_async_callback(emulator_database.close)
-    control_database = await open_control_database(around.state)
-    stack.push_async_callback(control_database.close)
+    emulator_database = await _opened(open_emulator_database(around.state), stack)
+    control_database = await _opened(open_control_database(around.state), stack)
     rows = Rows(FileDriver(emulator_database))
     keys = load_keys(around.state.host_key)
     catalog = Catalog(rows, keys)
@@ -97,18 +98,24 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     stack.push_async_callback(engine.close)
     deliveries, triggers = await _open_triggers(around, rows, faults)
     stack.push_async_callback(deliveries.close)
-    around.workerd.calls.open(
-        {
-            "workflow": WorkflowCalls(workflows.instances),
-            "batch": deliveries,
-            CODE_KIND: CodeRepair(artifacts, compiler, around.real_time),
-        }
-    )
+    repair = CodeRepair(artifacts, compiler, around.real_time)
+    calls: dict[str, BindingCalls] = {
+        "workflow": WorkflowCalls(workflows.instances),
+        "batch": deliveries,
+        CODE_KIND: repair,
+    }
+    around.workerd.calls.open(calls)
     await around.workerd.finish_opening(await routing.table())
     workflows.start()
     withdrawals.start()
     await engine.start()
     return Host(around.clock, faults, artifacts, around.workerd, workflows, withdrawals, engine, triggers)
+
+
+async def _opened(opening: Awaitable[Database], stack: AsyncExitStack) -> Database:
+    database = await opening
+    stack.push_async_callback(database.close)
+    return database
 
 
 async def _open_triggers(around: Surroundings, rows: Rows, faults: FaultPoints) -> tuple[Deliveries, HandTriggers]:
