@@ -151,6 +151,9 @@ class VersionPort(Protocol):
     async def install(self, version: VersionRecord) -> None:
         """Hold the Version whole; `secrets` None keeps those held. Raises `SecretsMissing` when there are none."""
 
+    async def lost_secrets(self) -> frozenset[str]:
+        """Uids of the Versions held whose secrets do not open any more; those without secrets have none to lose."""
+
     async def is_executing(self, version_uid: str) -> bool:
         """Whether any invocation or context still runs on it."""
 

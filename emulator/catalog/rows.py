@@ -52,6 +52,10 @@ def select_sealed(version_uid: str) -> Statement:
     return Statement("SELECT secrets_sealed FROM catalog_versions WHERE version_uid = ?", (version_uid,))
 
 
+def select_all_sealed() -> Statement:
+    return Statement("SELECT version_uid, secrets_sealed FROM catalog_versions WHERE secrets_sealed IS NOT NULL")
+
+
 def version_of(row: Row, unseal: Callable[[str, bytes], Mapping[str, str] | None]) -> VersionRecord:
     """A row of `select_version` as a value; `unseal` opens the secrets of a Version's uid."""
     uid, worker, digest, variables, bindings, handlers, classes = map(str, row[:7])

@@ -18,6 +18,7 @@ from host.engine.cursors import Cursors
 from host.engine.executor import Executor
 from host.engine.keeping import Keeping
 from host.engine.limits import EVERYTHING, Capabilities, Limits
+from host.engine.losses import Losses
 from host.engine.replenishment import AFTER_REPLENISH, replenish
 from host.engine.requests import CreateResource, DeleteResource, Mutation
 from host.engine.settlement import settle_by_operator
@@ -106,7 +107,10 @@ class Engine:
         self._checks = Checks(forms, capabilities, vault)
         self._admission = Admission(limits)
         self._acceptance = Acceptance(self._checks, self._admission, vault, faults)
-        self._executor = Executor(database, clock, real_time, backend, forms, faults, limits, vault, self._waiters)
+        self._losses = Losses(database, clock, backend, forms)
+        self._executor = Executor(
+            database, clock, real_time, backend, forms, faults, limits, vault, self._losses, self._waiters
+        )
         self._keeping = Keeping(database, clock, limits)
         self._accepting: set[asyncio.Task[Operation]] = set()
 
@@ -132,7 +136,8 @@ class Engine:
         return cls(database, clock, real_time, ids, backend, faults, limits, capabilities, forms, vault, cursors)
 
     async def start(self) -> None:
-        """Take up every unfinished Operation of an earlier host."""
+        """Find out what was lost meanwhile, then take up every unfinished Operation of an earlier host."""
+        await self._losses.look()
         await self._executor.recover()
         self._keeping.start()
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from host.engine.limits import Limits
+from host.engine.losses import Losses
 from host.engine.settlement import affected_by, settle_failure, settle_success, settle_without_inputs
 from host.engine.taking import Asked, Decided, Taken, Taking, Waiting, take_up
 from host.engine.vault import Vault
@@ -57,6 +58,7 @@ class Executor:
         faults: FaultPoints,
         limits: Limits,
         vault: Vault,
+        losses: Losses,
         waiters: Waiters,
     ) -> None:
         self._database = database
@@ -67,6 +69,7 @@ class Executor:
         self._faults = faults
         self._limits = limits
         self._vault = vault
+        self._losses = losses
         self._waiters = waiters
         self._slots = asyncio.Semaphore(limits.running_operations)
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -197,6 +200,7 @@ class Executor:
 
     async def _settle_without_inputs(self, taken: Taken, missing: str) -> None:
         now, until = self._retention()
+        await self._losses.look()
         await self._database.write(lambda tx: settle_without_inputs(tx, taken, self._vault, missing, now, until))
 
     def _retention(self) -> tuple[int, int]:

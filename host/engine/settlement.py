@@ -48,7 +48,7 @@ def settle_success(
         _store_outcome(tx, taken, resource, operation, outcome, at_ms)
     for uid in affected:
         if uid in observations:
-            _observe_again(tx, view, uid, observations[uid], forms, at_ms)
+            observe_again(tx, view, uid, observations[uid], forms, at_ms)
     return operation
 
 
@@ -129,7 +129,7 @@ def _store_outcome(
     store_observation(tx, resource.uid, derived, at_ms)
 
 
-def _observe_again(
+def observe_again(
     tx: Transaction, view: SpaceView, uid: str, observed: JsonObject, forms: FormRegistry, at_ms: int
 ) -> None:
     """Only a settled Resource without a failure: otherwise the last verified values stay (HA-38)."""

@@ -6,6 +6,7 @@ from host.forms.form import Reference
 from host.model.operation_states import Action
 from host.model.records import Resource
 from host.sqlite import Transaction
+from host.store.losses import has_lost_secrets
 from host.store.resources import find_referrers, find_resource
 
 
@@ -23,6 +24,9 @@ class SpaceView:
 
     def referrers(self, uid: str, form_url: str | None = None) -> Sequence[Resource]:
         return find_referrers(self._tx, self._owner, uid, form_url)
+
+    def has_lost_secrets(self, version_uid: str) -> bool:
+        return has_lost_secrets(self._tx, version_uid)
 
     def is_usable(self, reference: Reference) -> bool:
         """Whether the target exists for this caller, here, under exactly that Form, and is not being deleted (HA-32).

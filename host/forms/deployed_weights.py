@@ -97,6 +97,21 @@ def http_fitness(view: StateView, version_uid: str) -> Fitness:
     return fitness(view.resource(version_uid), handlers=ANSWERING)
 
 
+def attached_to(view: StateView, deployment: Resource) -> tuple[Resource, ...]:
+    """Its Worker, with Workflows and endpoint: their readiness follows from the weights (MW-01, DW-02, WE-06)."""
+    uid = deployment.spec.get("worker")
+    worker = view.resource(str(uid["resourceUid"])) if isinstance(uid, dict) else None
+    if worker is None:
+        return ()
+    forms = (urls.DURABLE_WORKFLOW, urls.WORKER_ENDPOINT)
+    return (worker, *(each for form in forms for each in view.referrers(worker.uid, form)))
+
+
+def lacks_secrets(view: StateView, deployment: Resource) -> bool:
+    """Whether a Version in force has lost its secrets: nothing new runs on it (WD-08)."""
+    return any(view.has_lost_secrets(weight.version_uid) for weight in weights_in_force(deployment))
+
+
 def _deployments(view: StateView, worker_uid: str) -> Sequence[Resource]:
     return view.referrers(worker_uid, urls.WORKER_DEPLOYMENT)
 

@@ -8,6 +8,7 @@ from host.forms.deployed_weights import (
     Fitness,
     active_deployment,
     fitness,
+    lacks_secrets,
     selected_versions,
     weights_in_force,
 )
@@ -62,12 +63,17 @@ class DurableWorkflow(Form[DurableWorkflowSpec]):
         return await self._counts(resource.uid, backend)
 
     def derive(self, view: StateView, resource: Resource, observed: JsonObject) -> JsonObject:
-        """Ready while an active Deployment exists whose every Version is proven to have the class (DW-02)."""
+        """Ready while an active Deployment exists whose every Version has the class and its secrets (DW-02, WD-08)."""
         spec = self.parse(resource.spec)
         deployment = active_deployment(view, spec.worker_uid)
-        is_ready = deployment is not None and all(
-            fitness(view.resource(weight.version_uid), (spec.class_name,)) is Fitness.FIT
-            for weight in weights_in_force(deployment)
+        is_ready = deployment is not None and not lacks_secrets(view, deployment)
+        is_ready = (
+            is_ready
+            and deployment is not None
+            and all(
+                fitness(view.resource(weight.version_uid), (spec.class_name,)) is Fitness.FIT
+                for weight in weights_in_force(deployment)
+            )
         )
         return {"ready": is_ready, **observed}
 

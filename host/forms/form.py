@@ -37,6 +37,9 @@ class StateView(Protocol):
     def referrers(self, uid: str, form_url: str | None = None) -> Sequence[Resource]:
         """Live Resources whose spec, or state in force, refers to `uid`; of one Form when it is given."""
 
+    def has_lost_secrets(self, version_uid: str) -> bool:
+        """Whether the runtime was found without the secrets of a Version (WV-12)."""
+
 
 class ApplyFailed(Exception):
     """The work of an Operation failed and the host knows how far it came (HA-45).

@@ -3,7 +3,15 @@
 from dataclasses import dataclass
 
 from host.forms import urls
-from host.forms.deployed_weights import Fitness, fitness, required_classes, required_handlers, rival_of
+from host.forms.deployed_weights import (
+    Fitness,
+    attached_to,
+    fitness,
+    lacks_secrets,
+    required_classes,
+    required_handlers,
+    rival_of,
+)
 from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
 from host.forms.spec import array, check_distinct, closed_object, integer, reference
 from host.model.errors import FailureCode, dependency_conflict, invalid_spec
@@ -30,6 +38,10 @@ def _weight(value: JsonValue, where: str) -> Weight:
         reference(members["workerVersion"], f"{where}.workerVersion"),
         integer(members["weight"], f"{where}.weight", 1, _WHOLE),
     )
+
+
+def _in_force(weights: JsonValue) -> JsonObject:
+    return {"ready": True, "active": True, "selectedVersions": weights}
 
 
 class WorkerDeployment(Form[WorkerDeploymentSpec]):
@@ -66,6 +78,8 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         classes = required_classes(view, spec.worker_uid)
         handlers = required_handlers(view, spec.worker_uid)
         found = {fitness(view.resource(weight.version_uid), classes, handlers) for weight in spec.weights}
+        if any(view.has_lost_secrets(weight.version_uid) for weight in spec.weights):
+            raise ApplyFailed(FailureCode.DEPENDENCY_UNFIT, "a Version has lost its secrets", Effect.NONE)
         if found != {Fitness.FIT}:
             raise ApplyFailed(
                 FailureCode.DEPENDENCY_UNFIT,
@@ -85,9 +99,7 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
             # The switch is whole or not at all, but which of the two is not proven: keep both in the facts.
             facts: JsonObject = {**task.facts, "attempted": weights}
             raise ApplyFailed(FailureCode.BACKEND_FAILED, str(error), Effect.PARTIAL, facts) from error
-        return Outcome(
-            observed={"ready": True, "active": True, "selectedVersions": weights}, facts={"weights": weights}
-        )
+        return Outcome(observed=_in_force(weights), facts={"weights": weights})
 
     async def retire(self, task: Task[WorkerDeploymentSpec], backend: Backend) -> None:
         await backend.deployments.retire(task.uid, task.spec.worker_uid)
@@ -96,12 +108,16 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         """Nothing attached blocks it (WD-07)."""
 
     def affected(self, view: StateView, resource: Resource) -> tuple[Resource, ...]:
-        """Its Worker, with Workflows and endpoint: their readiness follows from the weights (MW-01, DW-02, WE-06)."""
-        worker = view.resource(self.parse(resource.spec).worker_uid)
-        if worker is None:
-            return ()
-        forms = (urls.DURABLE_WORKFLOW, urls.WORKER_ENDPOINT)
-        return (worker, *(each for form in forms for each in view.referrers(worker.uid, form)))
+        return attached_to(view, resource)
+
+    async def observe(self, resource: Resource, backend: Backend) -> JsonObject:
+        return _in_force(resource.facts["weights"]) if "weights" in resource.facts else {}
+
+    def derive(self, view: StateView, resource: Resource, observed: JsonObject) -> JsonObject:
+        """Not ready while a Version in force has lost its secrets (WD-05, WD-08)."""
+        if lacks_secrets(view, resource):
+            return {**observed, "ready": False}
+        return observed
 
     def _check(self, view: StateView, uid: str | None, spec: WorkerDeploymentSpec) -> None:
         if rival_of(view, spec.worker_uid, uid) is not None:
@@ -113,6 +129,8 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         """An unverified Version is waited for while its own Operation is unfinished (WD-02)."""
         if version is None or version.spec.get("worker") != {"resourceUid": worker_uid}:
             raise dependency_conflict("a Version belongs to another Worker")
+        if view.has_lost_secrets(version.uid):
+            raise dependency_conflict("a Version has lost its secrets: create a new one and select that")
         match fitness(version, required_classes(view, worker_uid), required_handlers(view, worker_uid)):
             case Fitness.UNFIT:
                 raise dependency_conflict(

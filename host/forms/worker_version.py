@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from host.forms import urls
-from host.forms.deployed_weights import Fitness, fitness, selected_versions
+from host.forms.deployed_weights import Fitness, attached_to, fitness, selected_versions, weights_in_force
 from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
 from host.forms.unbuilt import BUILT_BINDINGS
 from host.forms.version_assets import check_assets, verify_assets
@@ -81,7 +81,25 @@ class WorkerVersion(Form[WorkerVersionSpec]):
         assets = await verify_assets(task, backend.artifacts)
         task.reach(AFTER_VERIFY)
         await backend.versions.install(_record(task, report, assets))
-        return Outcome(observed=_observation(report), facts=_facts(report, assets))
+        return Outcome(observed=_observation(report is not None), facts=_facts(report, assets))
+
+    def affected(self, view: StateView, resource: Resource) -> tuple[Resource, ...]:
+        """The Deployments that have it in force, and whose readiness follows from theirs (WD-08).
+
+        An endpoint is none of them: its route stands, and at a start there is nobody yet to ask for it (WE-06).
+        """
+        found: dict[str, Resource] = {}
+        for deployment in view.referrers(resource.uid, urls.WORKER_DEPLOYMENT):
+            if any(weight.version_uid == resource.uid for weight in weights_in_force(deployment)):
+                found |= {each.uid: each for each in (deployment, *attached_to(view, deployment))}
+        return tuple(each for each in found.values() if each.form_url != urls.WORKER_ENDPOINT)
+
+    async def observe(self, resource: Resource, backend: Backend) -> JsonObject:
+        return _observation("bundle" in resource.spec)
+
+    def derive(self, view: StateView, resource: Resource, observed: JsonObject) -> JsonObject:
+        """What was proven stays so; without its secrets a Version is not ready (WV-12)."""
+        return {**observed, "ready": not view.has_lost_secrets(resource.uid)}
 
     async def retire(self, task: Task[WorkerVersionSpec], backend: Backend) -> None:
         await backend.versions.remove(task.uid)
@@ -106,9 +124,9 @@ class WorkerVersion(Form[WorkerVersionSpec]):
         return report
 
 
-def _observation(report: CodeReport | None) -> JsonObject:
+def _observation(has_bundle: bool) -> JsonObject:
     """Nothing is said of a bundle that the Version does not have (WV-08)."""
-    bundle: JsonObject = {} if report is None else {"bundleVerified": True}
+    bundle: JsonObject = {"bundleVerified": True} if has_bundle else {}
     return {"ready": True, "resolvedBindings": True, **bundle}
 
 

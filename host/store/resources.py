@@ -36,6 +36,11 @@ def find_resource(tx: Transaction, owner: str, uid: str) -> Resource | None:
     return _first(tx.execute(f"SELECT {_COLUMNS} FROM resources r WHERE r.uid = ? AND r.owner = ?", (uid, owner)))
 
 
+def find_of_anybody(tx: Transaction, uid: str) -> Resource | None:
+    """For the host's own work alone: no caller is asked for."""
+    return _first(tx.execute(f"SELECT {_COLUMNS} FROM resources r WHERE r.uid = ?", (uid,)))
+
+
 def find_by_name(tx: Transaction, owner: str, space: str, name: str) -> Resource | None:
     where = "r.owner = ? AND r.space = ? AND r.name = ?"
     return _first(tx.execute(f"SELECT {_COLUMNS} FROM resources r WHERE {where}", (owner, space, name)))
@@ -131,6 +136,7 @@ def store_failed(tx: Transaction, uid: str, phase: Phase, facts: JsonObject | No
 def delete_resource(tx: Transaction, uid: str, at_ms: int) -> None:
     """Free record and name, leave a marker (HA-33, HA-36)."""
     tx.execute("DELETE FROM resource_references WHERE source_uid = ?", (uid,))
+    tx.execute("DELETE FROM lost_secrets WHERE version_uid = ?", (uid,))
     tx.execute("INSERT INTO deleted_resources SELECT uid, owner, ?, space FROM resources WHERE uid = ?", (at_ms, uid))
     tx.execute("DELETE FROM resources WHERE uid = ?", (uid,))
 

@@ -113,6 +113,11 @@ CREATE INDEX values_by_expiry ON private_values (expires_at_ms) WHERE sealed IS 
 _THIRD = """
 -- How many Operations a principal has under way is asked at each acceptance.
 CREATE INDEX unfinished_by_owner ON operations (owner) WHERE status NOT IN ('succeeded', 'failed');
+
+-- Versions whose secrets do not open any more, as found when the host last looked.
+CREATE TABLE lost_secrets (
+    version_uid TEXT PRIMARY KEY REFERENCES resources (uid)
+) STRICT, WITHOUT ROWID;
 """
 
 MIGRATIONS: Sequence[str] = (_FIRST, _SECOND, _THIRD)

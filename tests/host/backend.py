@@ -37,6 +37,7 @@ class FakeBackend:
     tls_ready: bool | None = True
     gateway_answers: bool = True
     executing: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
     failures: defaultdict[str, list[Exception]] = field(default_factory=lambda: defaultdict(list))
     gates: dict[str, asyncio.Event] = field(default_factory=dict)
     reached: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
@@ -156,10 +157,13 @@ class _Versions:
         await self.fake.enter("versions.install", version.version_uid)
         if version.secrets is None:
             held = self.fake.versions.get(version.version_uid)
-            if held is None or held.secrets is None:
+            if held is None or held.secrets is None or version.version_uid in self.fake.lost:
                 raise SecretsMissing("the runtime does not hold the secrets")
             version = replace(version, secrets=held.secrets)
         self.fake.versions[version.version_uid] = version
+
+    async def lost_secrets(self) -> frozenset[str]:
+        return frozenset(self.fake.lost)
 
     async def is_executing(self, version_uid: str) -> bool:
         await self.fake.enter("versions.is_executing", version_uid)

@@ -41,6 +41,11 @@ class Client:
     def operation(self, identifier: str) -> Any:
         return self.api.send("GET", f"{ROOT}/operations/{identifier}").json()
 
+    def readiness(self) -> set[bool]:
+        """What Version, Deployment and Worker say of themselves."""
+        items = self.api.send("GET", f"{ROOT}/resources").json()["items"]
+        return {each["observed"]["ready"] for each in items if "ready" in each["observed"]}
+
     def upload(self, content: bytes) -> dict[str, str]:
         from hashlib import sha256
 
@@ -97,3 +102,30 @@ def test_a_secret_reaches_the_worker_through_kills_and_no_file_holds_it(tmp_path
             process.kill()
     assert (tmp_path / "state" / "host.key").stat().st_mode & 0o777 == 0o600
     assert SECRET.encode() not in stored(tmp_path)
+
+
+@pytest.mark.req("WV-12", "WD-08", "HA-65")
+def test_a_lost_host_key_shows_on_everything_that_needed_it(tmp_path: Path) -> None:
+    tokens, state = tmp_path / "tokens.toml", tmp_path / "state"
+    token = add_token(tokens, "alice")
+    words = ["--state-dir", str(state), "--ingress-port", "0", "--auth", f"tokens:{tokens}"]
+    key = state / "host.key"
+    original = b""
+    for life, (is_ready, status) in enumerate([(True, 200), (False, 503), (True, 200)]):
+        if life == 1:
+            original = key.read_bytes()
+            key.unlink()
+        elif life == 2:
+            key.write_bytes(original)
+        process = HostProcess(words, tmp_path / "ready.json", tmp_path / "host.log")
+        client = Client(process, token)
+        try:
+            if life == 0:
+                deploy(client)
+            assert client.readiness() == {is_ready}
+            answer = client.ingress.send("GET", "/")
+            assert answer.status_code == status, answer.text
+            assert (SECRET in answer.text) is is_ready
+        finally:
+            client.close()
+            process.kill()

@@ -1,0 +1,70 @@
+"""Shows in `observed` that a Version has lost its secrets, and that it has them again (WV-12, WD-08).
+
+They are lost with the host key, or with the sealed value; a key that was restored brings them back. Looked for at each
+start, and whenever the runtime was found without them. Guesses nothing: only the runtime says whether a value opens.
+"""
+
+from collections.abc import Mapping
+
+from host.engine.settlement import observe_again
+from host.engine.view import SpaceView
+from host.forms.registry import FormRegistry
+from host.model.json import JsonObject
+from host.model.records import Resource
+from host.model.time import Clock
+from host.ports import Backend, BackendError
+from host.sqlite import Database, Transaction
+from host.store.losses import lost_secrets, replace_lost_secrets
+from host.store.resources import find_of_anybody
+
+
+class Losses:
+    """What the runtime says of secrets, brought into the rows."""
+
+    def __init__(self, database: Database, clock: Clock, backend: Backend, forms: FormRegistry) -> None:
+        self._database = database
+        self._clock = clock
+        self._backend = backend
+        self._forms = forms
+
+    async def look(self) -> None:
+        """Note every change since the last look, with fresh observations of all that it concerns, in one commit."""
+        lost = await self._backend.versions.lost_secrets()
+        concerned = await self._database.read(lambda tx: _concerned(tx, lost, self._forms))
+        if not concerned:
+            return
+        observations = {each.uid: observed for each in concerned if (observed := await self._observe(each)) is not None}
+        now = self._clock.now_ms()
+        await self._database.write(lambda tx: _note(tx, lost, observations, self._forms, now))
+
+    async def _observe(self, resource: Resource) -> JsonObject | None:
+        """`None` when it cannot be asked now: the old observation stays, with its old time."""
+        form = self._forms.get(resource.form_url)
+        try:
+            return None if form is None else await form.observe(resource, self._backend)
+        except BackendError:
+            return None
+
+
+def _concerned(tx: Transaction, lost: frozenset[str], forms: FormRegistry) -> list[Resource]:
+    """The Versions that lost their secrets or have them again, and every Resource whose observation speaks of these."""
+    found: dict[str, Resource] = {}
+    for uid in sorted(lost ^ lost_secrets(tx)):
+        version = find_of_anybody(tx, uid)
+        form = None if version is None else forms.get(version.form_url)
+        if version is None or form is None:
+            continue
+        found[uid] = version
+        for each in form.affected(SpaceView(tx, version.owner, version.space), version):
+            found[each.uid] = each
+    return list(found.values())
+
+
+def _note(
+    tx: Transaction, lost: frozenset[str], observations: Mapping[str, JsonObject], forms: FormRegistry, at_ms: int
+) -> None:
+    replace_lost_secrets(tx, lost)
+    for uid, observed in observations.items():
+        resource = find_of_anybody(tx, uid)
+        if resource is not None:
+            observe_again(tx, SpaceView(tx, resource.owner, resource.space), uid, observed, forms, at_ms)

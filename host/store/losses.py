@@ -1,0 +1,22 @@
+"""Statements on what the host has found lost: the Versions whose secrets no longer open (WV-12). Decides nothing."""
+
+from collections.abc import Iterable
+from typing import cast
+
+from host.sqlite import Transaction
+
+
+def lost_secrets(tx: Transaction) -> frozenset[str]:
+    """Uids of the Versions without their secrets."""
+    return frozenset(cast(str, uid) for (uid,) in tx.execute("SELECT version_uid FROM lost_secrets"))
+
+
+def has_lost_secrets(tx: Transaction, version_uid: str) -> bool:
+    return bool(tx.execute("SELECT 1 FROM lost_secrets WHERE version_uid = ?", (version_uid,)))
+
+
+def replace_lost_secrets(tx: Transaction, version_uids: Iterable[str]) -> None:
+    """Those of live Resources; whatever was noted before is forgotten."""
+    tx.execute("DELETE FROM lost_secrets")
+    for uid in version_uids:
+        tx.execute("INSERT INTO lost_secrets SELECT uid FROM resources WHERE uid = ?", (uid,))
