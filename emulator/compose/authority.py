@@ -36,7 +36,7 @@ def server_identity(folder: Path, now: Callable[[], datetime] = _system_now) -> 
     """Load the authority of `folder`; made on first use, its server certificate renewed when near its end.
 
     Certificates are judged by system time, as clients do. Raises `FoundationUnusable` when the authority is
-    damaged: clients trust it, so it is never replaced silently.
+    damaged, incomplete or not readable: clients trust it, so it is never replaced silently.
     """
     identity = ServerIdentity(folder / "ca.pem", folder / "server.pem", folder / "server.key")
     ca_key = folder / "ca.key"
@@ -46,12 +46,20 @@ def server_identity(folder: Path, now: Callable[[], datetime] = _system_now) -> 
     from emulator.compose import certificates
 
     if not identity.ca.exists():
+        if identity.certificate.exists():
+            raise _incomplete(identity.ca, folder)
         made = certificates.make_authority(now())
         write_private(ca_key, made.key)
         write_private(identity.ca, made.certificate, mode=0o644)
     try:
         issued = certificates.issue_server(identity.ca.read_bytes(), ca_key.read_bytes(), SERVER_NAMES, now())
-    except (OSError, ValueError, TypeError) as error:
+    except FileNotFoundError as error:
+        raise _incomplete(Path(error.filename), folder) from error
+    except OSError as error:
+        raise FoundationUnusable(
+            f"cannot read {error.filename}: {error.strerror}: let the user who runs takohost own and read {folder}"
+        ) from error
+    except (ValueError, TypeError) as error:
         raise FoundationUnusable(
             f"the certificate authority in {folder} is damaged: restore or remove that folder"
         ) from error
@@ -60,6 +68,13 @@ def server_identity(folder: Path, now: Callable[[], datetime] = _system_now) -> 
     term = {"names": list(SERVER_NAMES), "notAfter": issued.not_after.isoformat()}
     write_private(folder / "server.json", json.dumps(term).encode())
     return identity
+
+
+def _incomplete(missing: Path, folder: Path) -> FoundationUnusable:
+    return FoundationUnusable(
+        f"{missing} is missing, the rest of the certificate authority is there: restore it, or remove {folder} and let"
+        " clients trust a new one"
+    )
 
 
 def write_private(path: Path, content: bytes, mode: int = 0o600) -> None:

@@ -36,7 +36,10 @@ _MANAGEMENT_LIMITS = FrontLimits(body_s=600.0)
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """What clients call the listeners: names for people, the certificate covers them."""
+    """What clients call the listeners: where these are bound, for `localhost` may be another address, too.
+
+    The certificate covers it.
+    """
 
     api: str
     ingress: str
@@ -58,9 +61,9 @@ class Origins:
             return int(listener.getsockname()[1])
 
         return cls(
-            api=f"https://localhost:{port(listeners.api)}",
-            ingress=f"http://localhost:{port(listeners.ingress)}",
-            ingress_tls=f"https://localhost:{port(listeners.secure)}",
+            api=f"https://{LOOPBACK}:{port(listeners.api)}",
+            ingress=f"http://{LOOPBACK}:{port(listeners.ingress)}",
+            ingress_tls=f"https://{LOOPBACK}:{port(listeners.secure)}",
             management=f"http://{LOOPBACK}:{port(listeners.management)}",
         )
 

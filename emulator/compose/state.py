@@ -5,16 +5,23 @@ import os
 from pathlib import Path
 
 from emulator.compose.errors import FoundationUnusable, SurroundingsWrong
+from host.store.schema import APPLICATION_ID
 
 _LOCK = "host.lock"
+_APPLICATION_ID = slice(68, 72)
+"""Where a SQLite file says whose it is."""
 
 
 class StateDirectory:
-    """A claimed directory, mode 0700. The claim ends with `release` or with the process, however it dies."""
+    """A claimed directory, mode 0700. The claim ends with `release` or with the process, however it dies.
 
-    def __init__(self, path: Path, lock: int) -> None:
+    It is a lock on the directory and one on a file in it that names the owner: without the file, which somebody may
+    remove while a host runs, there is still only one.
+    """
+
+    def __init__(self, path: Path, locks: tuple[int, ...]) -> None:
         self.path = path
-        self._lock = lock
+        self._locks = locks
 
     @classmethod
     def claim(cls, path: Path) -> "StateDirectory":
@@ -25,12 +32,13 @@ class StateDirectory:
         path = path.absolute()
         try:
             _make_own(path)
+            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             reason = error.strerror or "unknown reason"
             raise SurroundingsWrong(f"cannot use the state directory {path}: {reason}") from error
-        _take(lock, path)
-        state = cls(path, lock)
+        state = cls(path, (folder, lock))
+        state._take()
         try:
             state._check_databases()
         except BaseException:
@@ -43,9 +51,19 @@ class StateDirectory:
 
     def release(self) -> None:
         """Give the directory up; the lock file stays, as the mark of a state directory."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        for lock in self._locks:
+            os.close(lock)
+        self._locks = ()
+
+    def _take(self) -> None:
+        try:
+            for lock in self._locks:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            owner = os.pread(self._locks[-1], 32, 0).decode(errors="replace").strip()
+            self.release()
+            by = f"takohost process {owner}" if owner else f"a takohost process ({_LOCK} was removed meanwhile)"
+            raise SurroundingsWrong(f"the state directory {self.path} is in use by {by}") from error
 
     def _check_databases(self) -> None:
         """Refuse one database without the other: the host would make the lost one anew and forget half of itself.
@@ -101,21 +119,20 @@ class StateDirectory:
 
 
 def _make_own(path: Path) -> None:
-    """Create the directory, or see that it is empty or already one of ours."""
+    """Create the directory, or see that it is empty or already one of ours, even if its lock file was removed."""
     try:
         path.mkdir(mode=0o700, parents=True)
     except FileExistsError:
         entries = {entry.name for entry in path.iterdir()}
-        if entries and _LOCK not in entries:
+        if entries and _LOCK not in entries and not _holds_control_database(path):
             raise SurroundingsWrong(
                 f"{path} is neither empty nor a takohost state directory: choose another with --state-dir"
             ) from None
 
 
-def _take(lock: int, path: Path) -> None:
+def _holds_control_database(path: Path) -> bool:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        owner = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-        os.close(lock)
-        raise SurroundingsWrong(f"the state directory {path} is in use by takohost process {owner}") from error
+        with (path / "control.sqlite").open("rb") as file:
+            return file.read(_APPLICATION_ID.stop)[_APPLICATION_ID] == APPLICATION_ID.to_bytes(4, "big")
+    except OSError:
+        return False

@@ -108,6 +108,7 @@ def test_a_corrupt_state_file_is_told_by_name_and_kept(tmp_path: Path, name: str
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(b"corrupt " * 1000)
+    file.with_suffix(".key").touch()  # of an authority
     code, line = serve("--state-dir", str(tmp_path), "--ingress-port", "0")
     assert (code, "damaged" in line, str(file.parent) in line) == (3, True, True), line
     assert file.read_bytes() == b"corrupt " * 1000

@@ -1,6 +1,7 @@
 """The local certificate authority, judged by a real TLS handshake."""
 
 import asyncio
+import errno
 import json
 import os
 import ssl
@@ -81,6 +82,36 @@ async def test_a_damaged_server_certificate_is_made_again(tmp_path: Path, name: 
     server_identity(folder)
     (folder / name).write_text(json.dumps({"notAfter": 5}))
     await handshake(server_identity(folder), "localhost")
+
+
+@pytest.mark.parametrize(("lost", "also"), [("ca.key", "server.pem"), ("ca.pem", "server.json")])
+def test_an_incomplete_authority_names_what_is_missing(tmp_path: Path, lost: str, also: str) -> None:
+    folder = tmp_path / "tls"
+    server_identity(folder)
+    for name in (lost, also):
+        (folder / name).unlink()
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(FoundationUnusable, match=rf"tls/{lost} is missing.*restore it"):
+        server_identity(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == kept
+
+
+def test_an_authority_that_cannot_be_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tls"
+    server_identity(folder)
+    (folder / "server.pem").unlink()
+    read_bytes = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path.name == "ca.key":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(FoundationUnusable, match=r"cannot read .*tls/ca\.key: Permission denied: let the user"):
+        server_identity(folder)
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "ca.key"])

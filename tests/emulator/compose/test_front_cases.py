@@ -1,6 +1,7 @@
 """What other hosts' fronts got wrong, tried on a whole host over TLS: the rows A of the public cases."""
 
 import json
+import select
 import socket
 import ssl
 import threading
@@ -89,6 +90,41 @@ def request(start: str, *fields: str, body: str = "") -> bytes:
 @pytest.mark.req("HA-01")
 def test_a01_oversized_headers_are_a_431(host: TestHost) -> None:
     assert refused(host, request("GET / HTTP/1.1", "Host: localhost", "X: " + "a" * 70_000)) == 431
+
+
+def flood(host: TestHost, head: bytes, piece: bytes) -> bytes:
+    """What the host says to a body of 100 MB that is sent until it says something."""
+    with connection(host) as secure:
+        secure.sendall(head)
+        for _ in range(100_000_000 // len(piece)):
+            if secure.pending() or select.select([secure], [], [], 0)[0]:
+                break
+            try:
+                secure.sendall(piece)
+            except OSError:
+                break
+        return everything(secure)
+
+
+def peak_kib(pid: int) -> int:
+    """The most memory that the process has had."""
+    (line,) = (each for each in Path(f"/proc/{pid}/status").read_text().splitlines() if each.startswith("VmHWM"))
+    return int(line.split()[1])
+
+
+@pytest.mark.req("HA-12", "HA-01")
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_l06_a_body_of_100_mb_is_answered_and_not_kept(host: TestHost, is_chunked: bool) -> None:
+    fields = ("Host: localhost", "Content-Type: application/json", "Idempotency-Key: a-large-body-0001")
+    length = "Transfer-Encoding: chunked" if is_chunked else "Content-Length: 100000000"
+    data = b"0" * 65536
+    piece = b"10000\r\n" + data + b"\r\n" if is_chunked else data
+    before = peak_kib(host.ready.pid)
+    answer = flood(host, request(f"POST {ROOT}/resources HTTP/1.1", *fields, length), piece)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 "), answer[:200]
+    assert json.loads(body)["code"] == "request_too_large"
+    assert peak_kib(host.ready.pid) - before < 16 * 1024
 
 
 @pytest.mark.req("HA-01")

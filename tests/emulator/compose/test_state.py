@@ -12,6 +12,7 @@ import pytest
 from emulator.compose.errors import SurroundingsWrong
 from emulator.compose.listeners import ListenerPorts, address_of, bind_all
 from emulator.compose.state import StateDirectory
+from emulator.compose.stored import open_control_database
 
 
 def test_a_claimed_directory_is_private(tmp_path: Path) -> None:
@@ -43,6 +44,29 @@ def test_a_directory_of_somebody_else_is_refused_untouched(tmp_path: Path) -> No
     with pytest.raises(SurroundingsWrong, match="neither empty nor a takohost state directory"):
         StateDirectory.claim(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+async def test_a_directory_that_lost_its_lock_file_is_still_ours(tmp_path: Path) -> None:
+    state = StateDirectory.claim(tmp_path / "state")
+    database = await open_control_database(state)
+    await database.close()
+    (state.path / "host.lock").unlink()
+    with pytest.raises(SurroundingsWrong, match=r"in use by a takohost process \(host\.lock was removed"):
+        StateDirectory.claim(state.path)
+    state.release()
+    (state.path / "host.lock").unlink()
+    again = StateDirectory.claim(state.path)
+    assert (again.path / "host.lock").read_text().strip() == str(os.getpid())
+    assert again.control_database.stat().st_size > 0
+    again.release()
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\x00" + b"\x00" * 100])
+def test_a_control_database_of_somebody_else_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "control.sqlite").write_bytes(content)
+    with pytest.raises(SurroundingsWrong, match="neither empty nor a takohost state directory"):
+        StateDirectory.claim(tmp_path)
+    assert (tmp_path / "control.sqlite").read_bytes() == content
 
 
 def test_a_directory_that_cannot_be_made_is_refused_in_one_line(tmp_path: Path) -> None:
