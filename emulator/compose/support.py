@@ -1,9 +1,13 @@
-"""Says in words what is not built of the Forms that the host advertises. Knows the list, keeps none."""
+"""Says what is not built of the advertised Forms, and what test results speak of. Knows the lists, keeps none."""
 
+import json
 from collections.abc import Sequence
 
+from emulator.runtime.pins import read_pins
+from host.engine.limits import EVERYTHING
 from host.forms.registry import FormRegistry
 from host.forms.unbuilt import UNBUILT, Unbuilt
+from host.http import documents
 
 _HEAD = """\
 # What is not built
@@ -11,6 +15,16 @@ _HEAD = """\
 Printed by `takohost support`; written by `make docs`. Do not edit.
 
 This host says `supported: true` of these Forms:
+"""
+_WHAT_TESTS_SAY = """\
+## What the tests speak of
+
+A report of the tests of this repository is about the following and about nothing else (HA-82).
+
+- API: `{api}`; capabilities: {capabilities}.
+- Forms: those above, under their exact URLs.
+- Backends: workerd {workerd} and SQLite (the apsw of `requirements/`) for `tests/emulator`; for `tests/host` one in
+  memory, whose results are about the common API: they say nothing of a Form, and prove nothing of this host.
 """
 
 
@@ -21,7 +35,16 @@ def render() -> str:
     for form in forms:
         missing = [each for each in UNBUILT if each.form_url == form.url]
         lines += _section(form.url, missing) if missing else ()
-    return "\n".join(lines)
+    return "\n".join((*lines, _what_tests_say()))
+
+
+def _what_tests_say() -> str:
+    capabilities = documents.capabilities(EVERYTHING)
+    return _WHAT_TESTS_SAY.format(
+        api=documents.API,
+        capabilities=", ".join(f"`{name}: {json.dumps(value)}`" for name, value in capabilities.items()),
+        workerd=read_pins().workerd,
+    )
 
 
 def start_line() -> str:

@@ -10,21 +10,27 @@ from host.model.json import JsonObject
 from host.model.records import Operation, Resource
 from host.model.time import timestamp
 
+API = "forms.takoform.com/v2"
+
 
 def discovery(origin: str, schemes: Sequence[str], limits: Limits, offered: Capabilities) -> JsonObject:
     """Connection data only (HA-20); `origin` is `https://host[:port]`."""
     return {
-        "api": "forms.takoform.com/v2",
+        "api": API,
         "baseUrl": base_url(origin),
         "documentation": origin + DOCUMENTATION_PATH,
         "authentication": {"schemes": list(schemes), "documentation": origin + AUTHENTICATION_PATH},
-        "capabilities": {"offerings": False, "previews": offered.previews, "privateInputs": offered.private_inputs},
+        "capabilities": capabilities(offered),
         "limits": {
             "maxRequestBytes": limits.max_request_bytes,
             "maxPageSize": limits.max_page_size,
             "replayWindowSeconds": limits.replay_window_s,
         },
     }
+
+
+def capabilities(offered: Capabilities) -> JsonObject:
+    return {"offerings": False, "previews": offered.previews, "privateInputs": offered.private_inputs}
 
 
 def base_url(origin: str) -> str:
