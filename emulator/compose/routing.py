@@ -25,11 +25,17 @@ class Routing:
         self._default_worker = default_worker
         self._tell_names = tell_names
         self._publishing = asyncio.Lock()
+        self._next: asyncio.Task[None] | None = None
 
     async def publish(self) -> None:
-        """Return when every new request goes by the rows. Raises `BackendUnavailable`."""
-        async with self._publishing:
-            await self._gateway.publish(await self.table())
+        """Return when every new request goes by the rows as of the call, or later. Raises `BackendUnavailable`.
+
+        Calls that wait for their turn share it: a table speaks of all Workers, so one that is read afterwards will do.
+        """
+        if self._next is None:
+            self._next = asyncio.create_task(self._publish_in_turn(), name="publish routes")
+            self._next.add_done_callback(_look_at_error)
+        await asyncio.shield(self._next)
 
     async def is_executing(self, version_uid: str) -> bool:
         """Whether a request still runs on the Version (WV-09)."""
@@ -53,6 +59,11 @@ class Routing:
                 return None
             return await self._gateway.retire(version_uid)
 
+    async def _publish_in_turn(self) -> None:
+        async with self._publishing:
+            self._next = None  # whoever comes from now on may have written what this table does not say
+            await self._gateway.publish(await self.table())
+
     async def table(self) -> RouteTable:
         """What the rows say now."""
         active = {route.worker_uid: route.weights for route in await self._catalog.routes()}
@@ -68,3 +79,9 @@ class Routing:
     async def _versions(self, weights: tuple[Weight, ...]) -> tuple[RoutedVersion, ...]:
         found = [(await self._catalog.version(weight.version_uid), weight.weight) for weight in weights]
         return tuple(RoutedVersion(version, share) for version, share in found if isinstance(version, VersionRecord))
+
+
+def _look_at_error(published: "asyncio.Task[None]") -> None:
+    """Those who waited may all be gone; then nobody else looks."""
+    if not published.cancelled():
+        published.exception()

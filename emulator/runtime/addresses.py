@@ -3,12 +3,14 @@
 import base64
 import hashlib
 import re
+from functools import lru_cache
 
 WORKERS_DOMAIN = "workers.localhost"
 _LONGEST_STEM = 40
 _HASH_DIGITS = 8
 
 
+@lru_cache(maxsize=10_000)  # each table of routes names every Worker
 def worker_label(name: str, worker_uid: str) -> str:
     """One DNS label, unique per uid and readable: `order-flow-4q7m2xka`."""
     stem = re.sub(r"[^a-z0-9]+", "-", name.lower())[:_LONGEST_STEM].strip("-") or "worker"
