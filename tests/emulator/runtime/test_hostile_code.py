@@ -137,6 +137,12 @@ async def test_patched_then_sees_native_resolvers_only(shared: ScriptedHost) -> 
         "cloudflare:workflows",
         "node:fs",
         "node:async_hooks",
+        "workerd:unsafe",
+        "workerd:compatibility-flags",
+        "node-internal:internal_inspect",
+        "cloudflare-internal:workers",
+        "cloudflare:durable-objects",
+        "data:text/javascript,export default 1",
     ],
 )
 async def test_even_an_import_that_escaped_the_rewrite_finds_no_builtin(shared: ScriptedHost, specifier: str) -> None:
