@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import logging
 import sys
 import tempfile
 from collections.abc import Callable
@@ -75,4 +76,5 @@ async def matrix(victims: tuple[Victim, ...] = ("runner", "gateway")) -> list[st
 
 
 if __name__ == "__main__":
+    logging.disable(logging.WARNING)  # that a process ended is what is done here
     sys.exit(1 if asyncio.run(matrix()) else 0)
