@@ -247,6 +247,11 @@ class Rig:
     def gateways(self) -> list[int]:
         return [] if self._gateway.pid is None else [self._gateway.pid]
 
+    async def settle(self, killed: list[int]) -> None:
+        """Return once nobody takes the killed processes for living ones."""
+        while set(killed) & {*self.gateways(), *(pid for pid, _ in self._pool.census())}:
+            await asyncio.sleep(0.002)
+
     @asynccontextmanager
     async def boot(
         self, folder: Path, scenario: str, faults: FaultPoints, *, by_http: bool

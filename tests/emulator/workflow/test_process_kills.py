@@ -33,15 +33,15 @@ async def rig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
 async def test_a_process_killed_at_any_point_repeats_nothing_that_was_settled(
     rig: Rig, tmp_path: Path, victim: Victim, point: str, nth: int
 ) -> None:
-    _, wrong = await live(rig, tmp_path, victim, "order", point, nth)
-    assert wrong == []
+    faults, wrong = await live(rig, tmp_path, victim, "order", point, nth)
+    assert wrong == [] and faults.killed
 
 
 @STEPS
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "order"])
 async def test_a_runner_killed_when_its_context_has_begun_is_replayed(rig: Rig, tmp_path: Path, scenario: str) -> None:
-    _, wrong = await live(rig, tmp_path, "runner", scenario, surroundings.RECORDED, 1)
-    assert wrong == []
+    faults, wrong = await live(rig, tmp_path, "runner", scenario, surroundings.RECORDED, 1)
+    assert wrong == [] and faults.killed
 
 
 @pytest.mark.long
