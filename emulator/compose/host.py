@@ -92,19 +92,13 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
         workflows=workflows.gates,
         endpoints=CatalogEndpoints(catalog, routing, around.secure),
     )
-    engine = await HostEngine.open(
-        control_database, around.clock, around.real_time, RandomIds(), backend, faults, Limits(), keys
-    )
+    clock, real_time = around.clock, around.real_time
+    engine = await HostEngine.open(control_database, clock, real_time, RandomIds(), backend, faults, Limits(), keys)
     stack.push_async_callback(engine.close)
     deliveries, triggers = await _open_triggers(around, rows, faults)
     stack.push_async_callback(deliveries.close)
     repair = CodeRepair(artifacts, compiler, around.real_time)
-    calls: dict[str, BindingCalls] = {
-        "workflow": WorkflowCalls(workflows.instances),
-        "batch": deliveries,
-        CODE_KIND: repair,
-    }
-    around.workerd.calls.open(calls)
+    around.workerd.calls.open(_answering(workflows, deliveries, repair))
     await around.workerd.finish_opening(await routing.table())
     workflows.start()
     withdrawals.start()
@@ -116,6 +110,11 @@ async def _opened(opening: Awaitable[Database], stack: AsyncExitStack) -> Databa
     database = await opening
     stack.push_async_callback(database.close)
     return database
+
+
+def _answering(workflows: WorkflowEngine, deliveries: Deliveries, repair: CodeRepair) -> dict[str, BindingCalls]:
+    """Who answers calls of workerd's side, by their kind."""
+    return {"workflow": WorkflowCalls(workflows.instances), "batch": deliveries, CODE_KIND: repair}
 
 
 async def _open_triggers(around: Surroundings, rows: Rows, faults: FaultPoints) -> tuple[Deliveries, HandTriggers]:
