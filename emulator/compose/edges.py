@@ -151,7 +151,7 @@ def _management_parts(host: Host, document: Callable[[], JsonObject], origins: O
         calls=host.workflows.instances,
         withdrawals=host.withdrawals,
         faults=host.faults,
-        processes=HostProcesses(lambda: host.workerd.gateway.pid, host.workerd.pool.census),
+        processes=HostProcesses(lambda: host.workerd.gateway.pids, host.workerd.pool.census),
         openapi=document,
         operations=host.engine,
         words=host.workerd.words,

@@ -8,17 +8,16 @@ from emulator.runtime.identity import figures_of
 
 
 class HostProcesses:
-    """The host itself, its gateway and its runners; `runners` gives pid and number of contexts of each."""
+    """The host itself, the processes of its gateway and its runners, of each of which `runners` gives pid and number of
+    contexts."""
 
-    def __init__(self, gateway: Callable[[], int | None], runners: Callable[[], Iterable[tuple[int, int]]]) -> None:
+    def __init__(self, gateway: Callable[[], Iterable[int]], runners: Callable[[], Iterable[tuple[int, int]]]) -> None:
         self._gateway = gateway
         self._runners = runners
 
     def processes(self) -> tuple[ProcessFigures, ...]:
         found = [_figures("host", os.getpid(), None)]
-        gateway = self._gateway()
-        if gateway is not None:
-            found.append(_figures("gateway", gateway, None))
+        found += [_figures("gateway", pid, None) for pid in self._gateway()]
         return (*found, *(_figures("runner", pid, contexts) for pid, contexts in self._runners()))
 
 

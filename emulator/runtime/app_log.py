@@ -49,6 +49,11 @@ class AppLine:
             "message": self.message,
         }
 
+    def shown(self) -> str:
+        """The line as people read it."""
+        place = self.version_uid if self.instance_id is None else f"{self.version_uid} {self.instance_id!r}"
+        return f"[{place}] {self.level}: {self.message}"
+
 
 class AppLog:
     """The last `KEPT_LINES` lines; a follower that is too slow misses some and is told how many.
@@ -174,8 +179,7 @@ class LineTap:
             return self._without_errors(text)
         self._withholds = False
         self._log.tell(line)
-        place = line.version_uid if line.instance_id is None else f"{line.version_uid} {line.instance_id!r}"
-        return f"[{place}] {line.level}: {line.message}".encode("utf-8", "replace")
+        return line.shown().encode("utf-8", "replace")
 
     def _without_errors(self, text: bytes) -> bytes:
         """A line of workerd, without what app code put into it."""

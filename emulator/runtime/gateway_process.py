@@ -5,16 +5,21 @@ import itertools
 import json
 import logging
 import socket
+from collections import Counter
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 
 from emulator.contexts import BindingCalls
 from emulator.runtime.config import Config
 from emulator.runtime.context_texts import binding_call
 from emulator.runtime.kernels import CONTROL_SOCKET
+from emulator.runtime.platform import limit_data
 from emulator.runtime.process import Launcher, Workerd
 from emulator.runtime.routes import FoundRoute
 
 _LOG = logging.getLogger(__name__)
+DATA_LIMIT_BYTES = 2 << 30
+"""What buffers and heap may come to: a larger allocation fails in the code that makes it, or ends the process."""
 _FAILED = '["error","backend_unavailable","The host could not answer."]'
 
 
@@ -23,11 +28,15 @@ class GatewayEnded(Exception):
 
 
 class GatewayProcess:
-    """A workerd that serves the public socket. `loading` are the Versions whose code it is about to evaluate."""
+    """A workerd that answers requests. `loading` are the Versions whose code it is about to evaluate; `is_given_up`
+    says that the host itself wants it to end."""
 
     def __init__(self, calls: BindingCalls) -> None:
         self.pongs = 0
         self.loading: set[str] = set()
+        self.is_given_up = False
+        self._busy: Counter[str] = Counter()
+        self._seen: dict[str, None] = {}
         self._calls = calls
         self._numbers = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[str]] = {}
@@ -45,6 +54,7 @@ class GatewayProcess:
             config, CONTROL_SOCKET, process._receive, process._channel_closed, sockets
         )
         process._workerd.child.exited.add_done_callback(process._ended)
+        limit_data(process._workerd.child.pid, DATA_LIMIT_BYTES)
         return process
 
     @property
@@ -55,6 +65,24 @@ class GatewayProcess:
     @property
     def exited(self) -> asyncio.Future[int]:
         return self.workerd.child.exited
+
+    @property
+    def pid(self) -> int:
+        return self.workerd.child.pid
+
+    @property
+    def active(self) -> AbstractSet[str]:
+        """Versions whose requests may be under way: told before their code runs, taken back some time after."""
+        return {uid for uid, count in self._busy.items() if count > 0}
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """Versions whose code may be running now; when no request is under way, all whose code has run here."""
+        return tuple(self.active or self._seen)
+
+    def settle(self) -> None:
+        """Have the active Versions looked at: those at rest are active no more."""
+        self.workerd.channel.send("!settle 0")
 
     async def set_table(self, text: str) -> None:
         """Every request that is accepted once this returned goes by the new table (WD-04). Raises `GatewayEnded`."""
@@ -102,6 +130,7 @@ class GatewayProcess:
 
     async def end(self) -> int:
         """Kill the process and wait for its end; its exit status."""
+        self.is_given_up = True
         return await self.workerd.end()
 
     async def _ask(self, verb: str, text: str, on_picked: Callable[[str], None] | None = None) -> str:
@@ -124,14 +153,14 @@ class GatewayProcess:
         match verb:
             case "!pong":
                 self.pongs += 1
-            case "!loading":
-                self.loading.add(rest)
-            case "!loaded":
-                self.loading.discard(rest)
+            case "!loading" | "!loaded":
+                (self.loading.add if verb == "!loading" else self.loading.discard)(rest)
             case "!picked":
                 number, _, version_uid = rest.partition(" ")
                 if number in self._picked:
                     self._picked[number](version_uid)
+            case "!busy" | "!idle":
+                self._note_activity(rest, verb == "!busy")
             case "!done":
                 number, _, told = rest.partition(" ")
                 answer = self._waiting.get(number)
@@ -145,6 +174,11 @@ class GatewayProcess:
             case _:
                 _LOG.error("the gateway sent an unknown verb")
                 self.kill()
+
+    def _note_activity(self, version_uid: str, has_begun: bool) -> None:
+        """Counted, as the two words may overtake each other."""
+        self._busy[version_uid] += 1 if has_begun else -1
+        self._seen[version_uid] = None
 
     async def _answer(self, number: str, call: dict[str, dict[str, str]]) -> None:
         try:

@@ -1,7 +1,7 @@
 """The configurations of our kernels: which modules they are made of and what their `env` holds. Starts nothing."""
 
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -17,6 +17,7 @@ CONTROL_SOCKET = "control"
 PUBLIC_SOCKET = "public"
 SECURE_SOCKET = "secure"
 SERVICES_SOCKET = "services"
+WARD_SOCKET = "ward"
 BENCH_SOCKET = "bench"
 SHARED_MODULES = ("kernel_shared.js", "outbound.js", "addresses.js")
 SHARED_TEXTS = (
@@ -35,6 +36,7 @@ SHARED_TEXTS = (
 )
 COMPILER_HEAP = "--max-old-space-size=3072"  # the tree of a module of 16 MiB
 INSPECTOR_HEAP = "--max-old-space-size=512"
+GATEWAY_HEAP = "--max-old-space-size=1024"
 RUNNER_TEXTS = ("channel", "failures", "history", "run", "settling", "steps")
 
 
@@ -138,25 +140,41 @@ def kernel_config(
 def runner_config(settings: KernelSettings, heap_mib: int) -> Config:
     """A runner: its JavaScript heap ends the process beyond `heap_mib`."""
     flags = (f"--max-old-space-size={heap_mib}",)
-    gateway = {} if settings.services is None else {"GATEWAY": External("gateway", settings.services)}
     return kernel_config(
-        "kernel_runner.js", settings, RUNNER_TEXTS, own_modules=("services.js",), own_services=gateway, v8_flags=flags
+        "kernel_runner.js",
+        settings,
+        RUNNER_TEXTS,
+        own_modules=("services.js",),
+        own_services=_services_of(settings),
+        v8_flags=flags,
     )
 
 
-def gateway_config(settings: KernelSettings, key_pair: KeyPair | None = None) -> Config:
+def gateway_config(settings: KernelSettings, key_pair: KeyPair | None = None, wards: Sequence[Path] = ()) -> Config:
     """A gateway: app traffic on its socket `public` and, with a key pair, over TLS on `secure`; the host on `control`,
-    contexts on `services` if there is one."""
-    further = []
+    contexts on `services` if there is one. The processes for single Versions listen at the unix sockets `wards`, by
+    their number in the table."""
+    sockets = [Socket(PUBLIC_SOCKET, "kernel")]
     if settings.services is not None:
-        further.append(Socket(SERVICES_SOCKET, "kernel", "Services", whole_urls=True))
+        sockets.append(Socket(SERVICES_SOCKET, "kernel", "Services", whole_urls=True))
     if key_pair is not None:
-        further.append(Socket(SECURE_SOCKET, "kernel", key_pair=key_pair))
+        sockets.append(Socket(SECURE_SOCKET, "kernel", key_pair=key_pair))
+    outside = {f"WARD{number}": External(f"ward{number}", path) for number, path in enumerate(wards)}
+    return _gateway_kernel(settings, sockets, outside)
+
+
+def ward_config(settings: KernelSettings) -> Config:
+    """A ward: what the gateway passes on comes in on its socket `ward`; its own service calls go to the gateway."""
+    return _gateway_kernel(settings, (Socket(WARD_SOCKET, "kernel", "Ward", whole_urls=True),), _services_of(settings))
+
+
+def _gateway_kernel(settings: KernelSettings, sockets: Sequence[Socket], outside: Mapping[str, External]) -> Config:
+    files = {} if settings.files is None else {"FILES": Disk("files", settings.files)}
     return kernel_config(
         "kernel_gateway.js",
         settings,
         ("events", "http"),
-        sockets=(Socket(PUBLIC_SOCKET, "kernel"), Socket(CONTROL_SOCKET, "kernel", "Control"), *further),
+        sockets=(*sockets, Socket(CONTROL_SOCKET, "kernel", "Control")),
         own_modules=(
             "routes.js",
             "gateway_version.js",
@@ -167,8 +185,13 @@ def gateway_config(settings: KernelSettings, key_pair: KeyPair | None = None) ->
             "streams.js",
         ),
         own_durable_classes=("V", "Assets"),
-        own_services={} if settings.files is None else {"FILES": Disk("files", settings.files)},
+        own_services={**files, **outside},
+        v8_flags=(GATEWAY_HEAP,),
     )
+
+
+def _services_of(settings: KernelSettings) -> Mapping[str, External]:
+    return {} if settings.services is None else {"GATEWAY": External("gateway", settings.services)}
 
 
 def compiler_config(parser: Path) -> Config:

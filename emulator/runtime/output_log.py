@@ -5,7 +5,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from emulator.runtime.app_log import AppLog
+from emulator.runtime.app_log import AppLine, AppLog
 from emulator.runtime.platform import widen_pipe
 
 _READ_BYTES = 1 << 20
@@ -54,6 +54,11 @@ class OutputLog:
             self._file.flush()
             if self._file.tell() > self._max_bytes:
                 self._rotate()
+
+    def tell(self, line: AppLine) -> None:
+        """A line of the host's own about a Worker, beside those that Workers print."""
+        self._said.tell(line)
+        self.write(f"{line.shown()}\n".encode("utf-8", "replace"))
 
     def open_pipe(self) -> int:
         """A descriptor for a child to print on; close it once the child has it. Reading ends with its last holder."""

@@ -16,6 +16,7 @@ from emulator.runtime.output_log import OutputLog
 from emulator.runtime.platform import Child, Reaper
 
 START_TIMEOUT_S = 20.0
+_BACKLOG = 512  # requests wait there while a process is replaced
 _LONGEST_UNIX_PATH = 100  # 107 bytes on Linux, 103 on macOS
 
 
@@ -43,7 +44,7 @@ class Launcher:
     def __init__(self, workerd: Path, state_dir: Path, reaper: Reaper, log: OutputLog) -> None:
         self._workerd = workerd
         self._reaper = reaper
-        self._log = log
+        self.output = log
         self._directory = _private_directory(state_dir / "run")
         self._names = itertools.count()
         self._configs: dict[int, tuple[Config, Path]] = {}
@@ -59,7 +60,7 @@ class Launcher:
         for name, listener in sockets.items():
             descriptors.append(listener.fileno())
             command.append(f"--socket-fd={name}={listener.fileno()}")
-        output = self._log.open_pipe()
+        output = self.output.open_pipe()
         try:
             return Child.spawn(command, reaper=self._reaper, pass_fds=descriptors, output_fd=output)
         finally:
@@ -70,7 +71,7 @@ class Launcher:
         path = self._directory / f"{next(self._names)}.sock"
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(str(path))
-        listener.listen(8)
+        listener.listen(_BACKLOG)
         return listener, path
 
     async def start(

@@ -1,6 +1,7 @@
 """The routing table of the gateway as values, and the JSON in which its kernel takes it. Sends nothing."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from emulator.runtime.addresses import worker_hostname
@@ -33,12 +34,17 @@ class GatewayRoute:
     def hostname(self) -> str:
         return worker_hostname(self.name, self.worker_uid)
 
-    def to_json(self, tags: LogTags) -> JsonObject:
+    @property
+    def shares(self) -> Mapping[str, int]:
+        """The weights by Version uid."""
+        return {routed.version.version_uid: routed.weight for routed in self.versions}
+
+    def to_json(self, tags: LogTags, wards: Mapping[str, int]) -> JsonObject:
         return {
             "workerUid": self.worker_uid,
             "name": self.name,
             "hostnames": [self.hostname, *self.endpoints],
-            "versions": [_version_json(routed, tags) for routed in self.versions],
+            "versions": [_version_json(routed, tags, wards) for routed in self.versions],
         }
 
 
@@ -62,20 +68,27 @@ class RouteTable:
         named = [route for route in self.routes if self.default_worker in (None, route.name)]
         return named[0] if len(named) == 1 else None
 
-    def to_json(self, tags: LogTags) -> str:
-        """The table as the kernel takes it; `tags` are for the lines that its Versions print."""
+    def redeployed_in(self, later: "RouteTable") -> set[str]:
+        """The Versions of every Worker whose shares are not the same in the later table."""
+        then = {route.worker_uid: route.shares for route in later.routes}
+        return {uid for route in self.routes if then.get(route.worker_uid) != route.shares for uid in route.shares}
+
+    def to_json(self, tags: LogTags, wards: Mapping[str, int] | None = None) -> str:
+        """The table as the kernel takes it; `tags` are for the lines that its Versions print, `wards` the numbers of
+        the processes that serve single Versions, by uid."""
         fallback = self.fallback
         table: JsonObject = {
             "fallback": None if fallback is None else fallback.hostname,
-            "workers": [route.to_json(tags) for route in self.routes],
+            "workers": [route.to_json(tags, wards or {}) for route in self.routes],
         }
         return json.dumps(table, ensure_ascii=False, separators=(",", ":"))
 
 
-def _version_json(routed: RoutedVersion, tags: LogTags) -> JsonObject:
+def _version_json(routed: RoutedVersion, tags: LogTags, wards: Mapping[str, int]) -> JsonObject:
     version = routed.version
     return {
         "weight": routed.weight,
+        "ward": wards.get(version.version_uid),
         "workerUid": version.worker_uid,
         "versionUid": version.version_uid,
         "logTag": tags.of(version.worker_uid, version.version_uid),

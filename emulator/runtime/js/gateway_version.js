@@ -17,6 +17,8 @@ export const common = {
   versions: new Map(),
   // "system", "frozen/<ms>" or "ahead/<ms>", as the host said last.
   clock: SYSTEM,
+  // Versions whose code may be running, as the host was told: uid -> true, or a promise until it has been told.
+  busy: new Map(),
   // uids of the Versions whose V has isolates that go by a controlled clock.
   controlled: new Set(),
 };
@@ -63,22 +65,54 @@ class App {
  */
 export class V extends DurableObject {
   #apps = new Map(); // by kind of clock
+  #uid = this.ctx.id.name;
   #open = 0; // requests without an answer yet, and bodies under way
+  #taken = 0;
   #count = (change) => (this.#open += change);
 
   async fetch(request) {
     this.#open += 1;
+    this.#taken += 1;
     try {
+      const told = common.busy.get(this.#uid);
+      if (told !== true) await (told ?? this.#tellBusy());
       return counted(await this.#answer(request), this.#count);
     } finally {
       this.#open -= 1;
     }
   }
 
+  // Before the code runs: should it never stop, the host knows whose it may be. Said again only after a rest.
+  #tellBusy() {
+    const told = this.#sayAhead("!busy").then(() => common.busy.set(this.#uid, true));
+    common.busy.set(this.#uid, told);
+    return told;
+  }
+
+  /** Tell the host when the Version is at rest. */
+  async settle() {
+    const taken = this.#taken;
+    if ((await this.running()) > 0 || taken !== this.#taken || common.busy.get(this.#uid) !== true) return;
+    common.busy.delete(this.#uid);
+    await this.#say("!idle");
+  }
+
+  #say(verb) {
+    return this.env.K.get(this.env.K.idFromName("k")).say(verb, this.#uid);
+  }
+
+  // Resolves when the word is out, however busy the process is then.
+  async #sayAhead(verb) {
+    await this.#say(verb);
+    await scheduler.wait(0);
+  }
+
   /** Run another handler than `fetch`; resolves to the text in which http.js tells its end. */
   async call(handler, event) {
     this.#open += 1;
+    this.#taken += 1;
     try {
+      if (common.busy.get(this.#uid) !== true) await (common.busy.get(this.#uid) ?? this.#tellBusy());
       const app = await this.#opened();
       if (app === undefined) throw new Error("the Version was retired");
       return await (await ask(app, app.control + "call/" + handler, { method: "POST", body: event })).text();
@@ -110,12 +144,13 @@ export class V extends DurableObject {
     return count;
   }
 
-  stop() {
+  async stop() {
     for (const app of this.#apps.values()) {
       if (app.isOpen) this.ctx.facets.abort(app.kind, new Error("retired by the host"));
     }
     this.#apps.clear();
-    common.controlled.delete(this.ctx.id.name);
+    common.controlled.delete(this.#uid);
+    if (common.busy.delete(this.#uid)) await this.#say("!idle");
   }
 
   /** The code that goes by the present kind of clock, evaluated; undefined once the Version is retired. */
@@ -134,24 +169,22 @@ export class V extends DurableObject {
   }
 
   async #load(app) {
-    const uid = this.ctx.id.name;
+    const uid = this.#uid;
     if (!common.versions.has(uid)) return;
-    const kernel = this.env.K.get(this.env.K.idFromName("k"));
-    await kernel.say("!loading", uid);
-    await scheduler.wait(0); // the word is out before the process is busy
+    await this.#sayAhead("!loading");
     try {
       const code = await codeOf(this.env, common.versions.get(uid).code, MAIN, mendBy((...call) => kernel.answer(...call)));
       if (!common.versions.has(uid)) return;
       await this.#begin(app, this.#facet(app, code, common.versions.get(uid)));
     } finally {
-      await kernel.say("!loaded", uid);
+      await this.#say("!loaded");
     }
   }
 
   async #begin(app, requests) {
     app.isOpen = true;
     app.forget();
-    if (app.kind !== SYSTEM) common.controlled.add(this.ctx.id.name);
+    if (app.kind !== SYSTEM) common.controlled.add(this.#uid);
     await app.follow(requests);
     await requests.fetch(app.control + "load");
     await app.follow(requests);

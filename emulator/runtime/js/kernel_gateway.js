@@ -3,18 +3,18 @@
 //
 // host -> kernel: "!table <n> <json>", "!clock <n> system|frozen/<ms>|ahead/<ms>", "!retire <n> <versionUid>",
 //                 "!running <n> <versionUid>", "!route <n> <hostname>", "!handle <n> <workerUid> <handler> <json>",
-//                 "!reply <n> <text>", "!ping <n>"
+//                 "!settle <n>", "!reply <n> <text>", "!ping <n>"
 // kernel -> host: "!done <n>" (after "!running" with a number, after "!route" with "<workerUid> served|idle" or nothing,
 //                 after "!handle" with its end), "!picked <n> <versionUid>", "!call <n> <json>", "!pong <n>",
-//                 "!loading <versionUid>", "!loaded <versionUid>"
+//                 "!loading <versionUid>", "!loaded <versionUid>", "!busy <versionUid>", "!idle <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { Assets, assetsObject, deliverAssets } from "assets.js";
 import { V, common, versionObject } from "gateway_version.js";
 import { callHandler } from "handler_calls.js";
 import { Host, Outbound, openHost } from "kernel_shared.js";
-import { nested } from "nesting.js";
+import { carried, depthOf, nested, unpacked } from "nesting.js";
 import { Routes, missing, plain } from "routes.js";
-import { answerCall, withoutUpgrade } from "services.js";
+import { answerCall, callThrough, withoutUpgrade } from "services.js";
 
 export { Assets, Host, Outbound, V };
 
@@ -38,7 +38,7 @@ export class K extends DurableObject {
     return this.#calls.ask(props, body);
   }
 
-  /** Called by V: the watchdog is more patient while code is compiled and evaluated for the first time. */
+  /** Called by V: the watchdog is more patient while code is evaluated, and is told whose code may be running. */
   say(verb, versionUid) {
     this.#host.send(verb + " " + versionUid);
   }
@@ -60,6 +60,9 @@ export class K extends DurableObject {
         return this.#host.send("!done " + number + " " + whereTo(rest));
       case "!handle":
         return this.#handle(number, rest);
+      case "!settle":
+        for (const uid of common.busy.keys()) versionObject(this.env, uid).settle();
+        return;
       case "!reply":
         return this.#calls.reply(number + " " + rest);
       case "!ping":
@@ -127,7 +130,7 @@ export default {
     const route = known.at(url.hostname);
     if (route === undefined) return missing(url, known);
     const { version, why } = choose(route);
-    return version === undefined ? plain(503, why) : deliver(version, request, env);
+    return version === undefined ? plain(503, why) : deliver(version, request, env, 0);
   },
 };
 
@@ -139,11 +142,13 @@ function choose(route) {
   return { version };
 }
 
-/** The Version's answer, or a host-made one in its place: never throws. */
-async function deliver(version, request, env) {
+/** The Version's answer, or a host-made one in its place: never throws. `depth` is that of a service call, else 0. */
+async function deliver(version, request, env, depth) {
   const handle = () => {
     if (!version.handlers.includes("fetch")) return plain(404, "Not found.");
-    return versionObject(env, version.versionUid).fetch(request);
+    const uid = version.versionUid;
+    if (version.ward !== null) return callThrough(env["WARD" + version.ward], uid, carried(request, depth));
+    return versionObject(env, uid).fetch(nested(request, depth));
   };
   try {
     return await (version.assets === null ? handle() : deliverAssets(env, version, request, handle));
@@ -155,16 +160,30 @@ async function deliver(version, request, env) {
 
 /** A service call: by uid, whatever the URL says. Throws when it cannot be started, and only then (MW-20). */
 async function callWorker(env, targetUid, request) {
+  const depth = depthOf(request);
   const route = (await firstRoutes())?.of(targetUid);
   const { version, why } = route === undefined ? { why: "There is no such Worker." } : choose(route);
   if (version === undefined) throw new Error(why);
-  return deliver(version, nested(withoutUpgrade(request)), env);
+  return deliver(version, withoutUpgrade(request), env, depth);
 }
 
-/** What a service binding in an isolate of this process calls. */
+/** What a service binding in an isolate of this process calls: the router, which for a ward is that of the gateway. */
 export class Service extends WorkerEntrypoint {
   fetch(request) {
-    return callWorker(this.env, this.ctx.props.targetUid, request);
+    const { env } = this;
+    const { targetUid } = this.ctx.props;
+    return env.GATEWAY === undefined ? callWorker(env, targetUid, request) : callThrough(env.GATEWAY, targetUid, request);
+  }
+}
+
+/** What the gateway passes on to a ward, for the Version that it has picked. */
+export class Ward extends WorkerEntrypoint {
+  fetch(request) {
+    return answerCall(request, async (versionUid, received) => {
+      await firstRoutes();
+      if (!common.versions.has(versionUid)) throw new Error("the Version was retired");
+      return versionObject(this.env, versionUid).fetch(unpacked(received));
+    });
   }
 }
 

@@ -11,11 +11,32 @@ export function depthKey() {
   return (key ??= crypto.randomUUID() + "/");
 }
 
-/** The request of a service call as the callee's isolate gets it. Throws when it is one call too deep. */
-export function nested(request) {
+/** How deep a service call from an isolate lies. Throws when that is one call too deep. */
+export function depthOf(request) {
   const depth = Number(request.headers.get(DEPTH) ?? 1);
   if (!(depth <= DEEPEST)) throw new Error("service calls nest at most " + DEEPEST + " deep");
-  const received = new Request(request);
-  received.headers.set(DEPTH, depthKey() + depth);
-  return received;
+  return depth;
+}
+
+/** The request as an isolate of this process gets it. */
+export function nested(request, depth) {
+  return depth === 0 ? request : marked(request, depthKey() + depth);
+}
+
+/** The request as another kernel gets it. */
+export function carried(request, depth) {
+  return marked(request, "" + depth);
+}
+
+/** The `carried` request, which is not needed any more, as an isolate of this process gets it. */
+export function unpacked(request) {
+  const depth = depthOf(request);
+  request.headers.delete(DEPTH);
+  return nested(request, depth);
+}
+
+function marked(request, text) {
+  const copy = new Request(request);
+  copy.headers.set(DEPTH, text);
+  return copy;
 }

@@ -1,7 +1,9 @@
-// Service calls between a runner and the gateway of its host, over a socket that only kernels reach (MW-20, MW-21). Two
-// headers are the kernels' own: each side sets or removes them, whatever app code put there.
+// Calls between the kernels of a host, over sockets that only kernels reach (MW-20, MW-21): from a runner or a ward to the
+// gateway, for a Worker, and from the gateway to a ward, for a Version. Three headers are the kernels' own: each side sets or
+// removes them, whatever app code put there.
 
-const TARGET = "takohost-target"; // to the gateway: the uid of the called Worker
+const TARGET = "takohost-target"; // the uid of the called Worker or Version
+const METHOD = "takohost-method"; // "get": the request is one, though it was sent as a POST
 const STARTED = "takohost-started"; // from it: "yes", or "no" for a call that could not be started
 
 /** The same request without what asks for another protocol. */
@@ -12,13 +14,30 @@ export function withoutUpgrade(request) {
   return new Request(request, { headers });
 }
 
+// The engine sends a GET again when its connection breaks: code would run twice. It does so with no POST.
+function packed(request) {
+  const isGet = request.method === "GET";
+  const sent = new Request(withoutUpgrade(request), { redirect: "manual", method: isGet ? "POST" : request.method });
+  if (isGet) sent.headers.set(METHOD, "get");
+  else sent.headers.delete(METHOD);
+  return sent;
+}
+
+function unpacked(request) {
+  if (request.headers.get(METHOD) !== "get") return new Request(request);
+  const headers = new Headers(request.headers);
+  headers.delete(METHOD);
+  headers.delete("content-length");
+  return new Request(request.url, { headers, redirect: request.redirect, signal: request.signal });
+}
+
 /**
- * The runner's side: the callee's response. Throws when the call could not be started. The socket outlives its gateways,
+ * The caller's side: the callee's response. Throws when the call could not be started. The socket outlives its gateways,
  * so a connection that breaks had been taken: the callee may have acted, which is a 500.
  */
 export async function callThrough(gateway, targetUid, request) {
   if (gateway === undefined) throw new Error("this process has no gateway");
-  const sent = new Request(withoutUpgrade(request), { redirect: "manual" });
+  const sent = packed(request);
   sent.headers.set(TARGET, targetUid);
   let response;
   try {
@@ -32,10 +51,10 @@ export async function callThrough(gateway, targetUid, request) {
   return kept;
 }
 
-/** The gateway's side: `call(targetUid, request)` resolves to a response or throws when it cannot start. */
+/** The other side: `call(targetUid, request)` resolves to a response or throws when it cannot start. */
 export async function answerCall(request, call) {
   const targetUid = request.headers.get(TARGET) ?? "";
-  const received = new Request(request);
+  const received = unpacked(request);
   received.headers.delete(TARGET);
   let response;
   try {

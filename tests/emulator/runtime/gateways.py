@@ -53,6 +53,7 @@ class Ingress:
         cpu_limit_s: float = CPU_LIMIT_S,
         tags: LogTags | None = None,
         secure: SecureListener | None = None,
+        real_time: RealTime | None = None,
     ) -> None:
         self.secure = secure
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -70,7 +71,7 @@ class Ingress:
             self.listener,
             self.calls,
             self.clock,
-            RealTime(),
+            real_time or RealTime(),
             cpu_limit_s,
             self.services,
             secure,

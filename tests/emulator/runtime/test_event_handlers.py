@@ -277,8 +277,8 @@ async def test_a_call_ends_with_its_process_and_is_not_made_again(ingress: Ingre
     await serve(ingress, source("seen = (seen ?? 0) + 1; await new Promise((go) => setTimeout(go, 600000));"))
     running = asyncio.create_task(schedule(ingress))
     await executing(ingress)
-    assert ingress.gateway._process is not None
-    ingress.gateway._process.kill()
+    assert ingress.gateway._post.process is not None
+    ingress.gateway._post.process.kill()
     assert await running == HandlerEnd(Ending.LOST, "v1", "the process that ran it ended")
     assert await ingress.json() is None
 
