@@ -18,17 +18,19 @@ class _Record:
 
 
 class Offenders:
-    """Every suspect of an incident is set apart at once: alone in a process it cannot be taken for another one. After
-    three incidents within a minute it stays apart until it is forgotten."""
+    """Every suspect of an incident is set apart at once: alone in a process it cannot be taken for another one. When
+    its third incident within a minute happens there, it stays apart until it is forgotten."""
 
     def __init__(self) -> None:
         self._records: dict[str, _Record] = {}
 
-    def note(self, version_uid: str, now_s: float) -> bool:
-        """The Version was, or may have been, the cause of an incident; whether it is apart for good by now."""
+    def note(self, version_uid: str, now_s: float, is_alone: bool) -> bool:
+        """The Version may have been the cause of an incident, and was when it was alone in its process; whether it is
+        apart for good by now."""
         record = self._records.setdefault(version_uid, _Record())
         record.incidents = [at for at in record.incidents if now_s - at < WINDOW_S] + [now_s]
-        record.is_convicted = record.is_convicted or len(record.incidents) >= CONVICTED_AFTER
+        if is_alone and len(record.incidents) >= CONVICTED_AFTER:
+            record.is_convicted = True
         return record.is_convicted
 
     def apart(self, now_s: float) -> frozenset[str]:

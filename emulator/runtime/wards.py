@@ -70,14 +70,14 @@ class Wards:
     def live(self) -> frozenset[GatewayProcess]:
         return frozenset(process for ward in self._wards.values() for process in ward.post.live)
 
-    def report(self, ending: Ending, suspects: Sequence[Suspect]) -> None:
-        """A process ended in which the code of these may have run."""
+    def report(self, ending: Ending, suspects: Sequence[Suspect], is_alone: bool = False) -> None:
+        """A process ended in which the code of these may have run; `is_alone` says that no other could have."""
         if not ending.is_offence or not suspects:
             _LOG.warning("a process of the gateway ended: %s; starting its successor", ending.why)
             return
         now_s = self._real_time.monotonic_s()
         for suspect in suspects:
-            is_convicted = self._offenders.note(suspect.version_uid, now_s)
+            is_convicted = self._offenders.note(suspect.version_uid, now_s, is_alone)
             is_apart = self._set_apart(suspect)
             self._say(suspect, _sentence(ending, len(suspects), is_convicted, is_apart))
         self._start(self._on_change())
@@ -106,7 +106,9 @@ class Wards:
         free = [number for number in range(len(self._doors)) if number not in self._wards]
         if not free:
             return False
-        post = self._make_post(self._doors[free[0]], lambda process, ending: self.report(ending, [suspect]))
+        post = self._make_post(
+            self._doors[free[0]], lambda process, ending: self.report(ending, [suspect], is_alone=True)
+        )
         self._wards[free[0]] = _Ward(suspect, post)
         post.open_soon()
         return True
