@@ -23,8 +23,12 @@ export const common = {
   controlled: new Set(),
 };
 
+const ids = new Map(); // of the objects by Version: to derive one costs a hash
+
 export function versionObject(env, versionUid) {
-  return env.V.get(env.V.idFromName(versionUid));
+  let id = ids.get(versionUid);
+  if (id === undefined) ids.set(versionUid, (id = env.V.idFromName(versionUid)));
+  return env.V.get(id);
 }
 
 /** Code that goes by one kind of clock: its facet is named after the kind, so code never meets the other one. */
