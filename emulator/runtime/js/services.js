@@ -14,7 +14,8 @@ export function withoutUpgrade(request) {
   return new Request(request, { headers });
 }
 
-// The engine sends a GET again when its connection breaks: code would run twice. It does so with no POST.
+// The engine sends a GET again when the connection it was sent on breaks and had served before: code would run twice. It
+// does so with no POST.
 function packed(request) {
   const isGet = request.method === "GET";
   const sent = new Request(withoutUpgrade(request), { redirect: "manual", method: isGet ? "POST" : request.method });
