@@ -26,6 +26,7 @@ _LOG = logging.getLogger(__name__)
 _MIB = 1024 * 1024
 _BASE_DATA_MIB = 768  # what workerd itself reserves
 _SHARED_BASE_RSS_MIB = 128
+_SPAWNS_AT_ONCE = os.cpu_count() or 1
 _LINGER_S = 5.0  # a shared process that became empty is kept for as long
 PATIENCE_S = 0.05
 """So long a start waits for a process to itself before it shares one."""
@@ -203,6 +204,8 @@ class RunnerPool:
 
     def _grow(self) -> None:
         """Spawn for starts that wait, and one spare to run alone in when none is idle."""
+        if len(self._spawning) >= _SPAWNS_AT_ONCE:
+            return
         solitary_coming = sum(not is_shared for is_shared in self._spawning.values())
         shared_coming = len(self._spawning) - solitary_coming
         entitled = self._settings.runners - (len(self._solitary) - len(self._idle))
@@ -213,7 +216,7 @@ class RunnerPool:
         self._spawn_some(-(-sharing // self._settings.share) - shared_coming, is_shared=True)
 
     def _spawn_some(self, wanted: int, *, is_shared: bool) -> None:
-        for _ in range(min(wanted, (os.cpu_count() or 1) - len(self._spawning))):
+        for _ in range(min(wanted, _SPAWNS_AT_ONCE - len(self._spawning))):
             self._spawn_later(is_shared=is_shared)
 
     def _spawn_later(self, *, is_shared: bool, replaced: Runner | None = None) -> None:

@@ -44,12 +44,14 @@ class StartQueue:
         """Start at most `room` contexts where `take` says. The first `entitled` of those left wait for a process to
         themselves, which is coming."""
         left: deque[Waiting] = deque()
-        while self._waiting:
+        is_dry = False  # nothing is left even for those that would share
+        while self._waiting and room > 0 and not is_dry:
             waiting = self._waiting.popleft()
             if waiting.placed.done():
                 continue
             shares = not (waiting.must_be_alone or waiting.is_patient or entitled > 0)
-            runner = take(is_content_to_share=shares) if room > 0 else None
+            runner = take(is_content_to_share=shares)
+            is_dry = runner is None and shares
             if runner is None:
                 left.append(waiting)
             else:
@@ -57,7 +59,7 @@ class StartQueue:
                 room -= 1
             if runner is None or not runner.is_shared:
                 entitled -= 1
-        self._waiting = left
+        self._waiting.extendleft(reversed(left))
 
     def demand(self, entitled: int, room: int) -> tuple[int, int]:
         """How many of the first `room` starts want a process to themselves, `entitled` of the others included, and how
