@@ -62,12 +62,13 @@ class Database:
     def prepare(self, sql: str) -> PreparedStatement:
         return PreparedStatement(self, Statement(sql))
 
-    def submit(self, statements: Sequence[Preparable]) -> "asyncio.Future[list[Result]]":
+    def submit(self, statements: Sequence[Preparable], *, is_urgent: bool = False) -> "asyncio.Future[list[Result]]":
         """Queue a batch now; it joins the next group commit. The future ends when the batch is durable or refused.
 
-        Raises `ValueRefused` at once, nothing queued.
+        An urgent one, which must not build on any that waits, goes before them. Raises `ValueRefused` at once, nothing
+        queued.
         """
-        return self._driver.submit(_checked(statements))
+        return self._driver.submit(_checked(statements), is_urgent=is_urgent)
 
     async def batch(self, statements: Sequence[Preparable]) -> list[Result]:
         """Run all of them in one transaction, or none. Raises `host.sqlite.DatabaseError`.

@@ -18,10 +18,10 @@ from host.sqlite import Confinement, DatabaseError, Transaction
 class Driver(Protocol):
     """Runs checked statements; every error is a `host.sqlite.DatabaseError`."""
 
-    def submit(self, statements: Sequence[Statement]) -> "asyncio.Future[list[Result]]":
+    def submit(self, statements: Sequence[Statement], *, is_urgent: bool = False) -> "asyncio.Future[list[Result]]":
         """Queue one transaction now, in the order of the calls; the future ends when it is durable or refused.
 
-        Cancelling the future withdraws nothing.
+        An urgent one may go before those that wait. Cancelling the future withdraws nothing.
         """
 
     async def query(self, statements: Sequence[Statement]) -> list[Result]:
@@ -51,9 +51,9 @@ class FileDriver:
         """Commit what is queued, then close the file."""
         await self._file.close()
 
-    def submit(self, statements: Sequence[Statement]) -> "asyncio.Future[list[Result]]":
+    def submit(self, statements: Sequence[Statement], *, is_urgent: bool = False) -> "asyncio.Future[list[Result]]":
         members = tuple(statements)
-        return self._file.submit(lambda transaction: _run(transaction, members))
+        return self._file.submit(lambda transaction: _run(transaction, members), is_urgent=is_urgent)
 
     async def query(self, statements: Sequence[Statement]) -> list[Result]:
         members = tuple(statements)

@@ -7,7 +7,7 @@ while its run is queued: what is due and unmarked awaits the marker, what is mar
 
 from dataclasses import dataclass
 
-from emulator.d1 import Statement, named
+from emulator.d1 import Result, Statement, named
 from emulator.runstore.address import RunAddress
 from emulator.runstore.schema import CREATED_MS, STATUS
 from emulator.runstore.snapshot import RunStatus
@@ -112,6 +112,13 @@ def select_unmarked() -> Statement:
             WHERE d.is_queued = 0 AND d.due_at_ms IS NOT NULL AND {_READY} ORDER BY d.due_at_ms LIMIT 1)
         """
     )
+
+
+def instant_of(found: Result) -> int | None:
+    """What `select_unmarked` and `select_next_expiry` give."""
+    [(at_ms,)] = found.rows
+    assert at_ms is None or isinstance(at_ms, int)
+    return at_ms
 
 
 def select_next_expiry(after_ms: int) -> Statement:

@@ -60,7 +60,7 @@ class Engine:
         surroundings = Surroundings(
             database, Catalog(database, keys), clock, real_time, ids, faults, runners, random, is_alive
         )
-        executions = Executions(surroundings.due_bell, surroundings.activity)
+        executions = Executions(surroundings.due_bell, surroundings.timer_bell, surroundings.activity)
         await recover(surroundings, executions)
         return cls(surroundings, executions, max_contexts)
 
@@ -88,7 +88,7 @@ class Engine:
 
     def deployments_changed(self) -> None:
         """Weights were put in or out of force: instances that had no Version may start now."""
-        self._around.due_bell.ring()
+        self._around.ring()
 
     async def idle(self) -> None:
         """Return when no context executes and nothing is due at this instant. The caller sets a limit of real time."""

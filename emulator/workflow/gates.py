@@ -64,7 +64,7 @@ class Gates:
         if not purged.is_applied and await self._state(workflow_uid) != "purged":
             raise BackendUnavailable("a context of the Workflow is not proven to have stopped")
         self._around.faults.reach(PURGED)
-        self._around.due_bell.ring()
+        self._around.ring()
 
     async def _prove_stops(self, workflow_uid: str) -> None:
         ends = asyncio.create_task(self._end_all(workflow_uid))

@@ -19,7 +19,7 @@ class Lifetimes:
         self._around = surroundings
         self._executions = executions
         self._endings: set[asyncio.Task[None]] = set()
-        self.ticker = Ticker("the end of lifetimes", surroundings, self._act)
+        self.ticker = Ticker("the end of lifetimes", surroundings, surroundings.timer_bell, self._act)
 
     async def _act(self, now_ms: int) -> int | None:
         expired, later = await self._around.database.query(
@@ -28,9 +28,7 @@ class Lifetimes:
         acted = await asyncio.gather(*(self._expire(due.due_instance(row).address) for row in expired.rows))
         if any(acted):
             return now_ms
-        [(next_ms,)] = later.rows
-        assert next_ms is None or isinstance(next_ms, int)
-        return next_ms
+        return due.instant_of(later)
 
     async def _expire(self, address: RunAddress) -> bool:
         now_ms, ids = self._around.clock.now_ms(), self._around.ids

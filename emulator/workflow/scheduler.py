@@ -44,15 +44,14 @@ class Scheduler:
         unmarked, *others = await self._around.database.query(
             [due.select_unmarked(), due.select_startable(now_ms, 1), due.select_expired(now_ms, 1)]
         )
-        [(earliest_ms,)] = unmarked.rows
-        is_unmarked = isinstance(earliest_ms, int) and earliest_ms <= now_ms
-        return is_unmarked or any(result.rows for result in others)
+        earliest_ms = due.instant_of(unmarked)
+        return (earliest_ms is not None and earliest_ms <= now_ms) or any(result.rows for result in others)
 
     async def next_ms(self) -> int | None:
         """The earliest instant at which something falls due or expires; none for never."""
         found = await self._around.database.query([due.select_unmarked(), due.select_next_expiry(-1)])
-        instants = [at_ms for result in found for (at_ms,) in result.rows if isinstance(at_ms, int)]
-        return min(instants, default=None)
+        instants = map(due.instant_of, found)
+        return min((at_ms for at_ms in instants if at_ms is not None), default=None)
 
 
 class Starter:
@@ -63,7 +62,7 @@ class Starter:
         self._executions = executions
         self._max_contexts = max_contexts
         self._is_full = False
-        self.ticker = Ticker("the starter of contexts", surroundings, self._act)
+        self.ticker = Ticker("the starter of contexts", surroundings, surroundings.due_bell, self._act)
 
     async def _act(self, now_ms: int) -> int | None:
         free = self._max_contexts - len(self._executions)

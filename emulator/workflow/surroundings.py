@@ -40,7 +40,8 @@ _PATIENCE_S = 0.2
 class Surroundings:
     """The engine's constructor arguments; `ids` gives a new unique token, `random` a number in [0, 1).
 
-    `due_bell` rings when something may have become due, `activity` when something has been done.
+    `due_bell` rings when something may start, `timer_bell` when an instant to act at may have come nearer, `activity`
+    when something has been done.
     """
 
     database: Database
@@ -53,13 +54,19 @@ class Surroundings:
     random: Callable[[], float]
     is_alive: Callable[[int, str], bool]
     due_bell: Bell = field(default_factory=Bell)
+    timer_bell: Bell = field(default_factory=Bell)
     activity: Bell = field(default_factory=Bell)
 
     async def commit(self, statements: Sequence[Statement]) -> list[Result]:
-        """Run a batch after which something may be due; the bell rings even when the caller has left meanwhile."""
+        """Run a batch after which something may be due; the bells ring even when the caller has left meanwhile."""
         batch = self.database.submit(statements)
-        batch.add_done_callback(lambda _: self.due_bell.ring())
+        batch.add_done_callback(lambda _: self.ring())
         return await asyncio.shield(batch)
+
+    def ring(self) -> None:
+        """Something may start or fall due that could not before."""
+        self.due_bell.ring()
+        self.timer_bell.ring()
 
     async def insist(self, statements: Sequence[Statement], before: str | None = None) -> list[Result]:
         """Run a batch that may be repeated until it is durable: a locked or full store delays it, nothing drops it.

@@ -6,6 +6,7 @@ Never polls. Knows not what it does: that is given.
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from emulator.workflow.bell import Bell
 from emulator.workflow.surroundings import Surroundings, logger
 from host.model.faults import InjectedFault
 from host.sqlite import DatabaseError
@@ -17,9 +18,12 @@ class Ticker:
     """`act(now_ms)` does one bounded piece of work and gives the instant from which there is more: now or earlier for
     at once, None when only a ring brings more. A store that fails is tried again."""
 
-    def __init__(self, name: str, surroundings: Surroundings, act: Callable[[int], Awaitable[int | None]]) -> None:
+    def __init__(
+        self, name: str, surroundings: Surroundings, bell: Bell, act: Callable[[int], Awaitable[int | None]]
+    ) -> None:
         self._name = name
         self._around = surroundings
+        self._bell = bell
         self._act = act
         self._loop: asyncio.Task[None] | None = None
 
@@ -37,7 +41,7 @@ class Ticker:
 
     async def _run(self) -> None:
         while True:
-            heard = self._around.due_bell.count
+            heard = self._bell.count
             now_ms = self._around.clock.now_ms()
             try:
                 next_ms = await self._act(now_ms)
@@ -47,14 +51,14 @@ class Ticker:
                 continue
             self._around.activity.ring()
             if next_ms is None:
-                await self._around.due_bell.after(heard)
+                await self._bell.after(heard)
             elif next_ms > now_ms:
                 await self._wait(heard, next_ms)
 
     async def _wait(self, heard: int, next_ms: int) -> None:
         """Until the bell rings or the clock reaches the instant."""
         waits = {
-            asyncio.create_task(self._around.due_bell.after(heard)),
+            asyncio.create_task(self._bell.after(heard)),
             asyncio.create_task(self._around.clock.sleep_until(next_ms)),
         }
         try:

@@ -17,7 +17,8 @@ from host.sqlite.transaction import Transaction
 
 T = TypeVar("T")
 
-_LARGEST_GROUP = 256
+_LARGEST_GROUP = 64
+"""Units in one commit: enough that its cost hardly shows, few enough that the next group need not wait long."""
 
 
 class Database:
@@ -28,6 +29,7 @@ class Database:
         self._writer = writer
         self._reader = reader
         self._queue: deque[tuple[Work, asyncio.Future[Any]]] = deque()
+        self._urgent: deque[tuple[Work, asyncio.Future[Any]]] = deque()
         self._wake = asyncio.Event()
         self._is_closing = False
         self._loop = asyncio.get_running_loop()
@@ -58,15 +60,16 @@ class Database:
             raise
         return cls(path, writer, reader)
 
-    def submit(self, work: Callable[[Transaction], T]) -> "asyncio.Future[T]":
+    def submit(self, work: Callable[[Transaction], T], *, is_urgent: bool = False) -> "asyncio.Future[T]":
         """Queue a unit of work at once, in order of the calls; the future ends when the commit has returned.
 
-        A unit may run more than once (see `run_group`) and must have no effect outside the database.
+        An urgent one waits for no other, so it must not build on any: groups are cut short for it. A unit may run more
+        than once (see `run_group`) and must have no effect outside the database.
         """
         if self._is_closing:
             raise DatabaseError(f"{self.path} is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.append((work, future))
+        (self._urgent if is_urgent else self._queue).append((work, future))
         self._wake.set()
         return future
 
@@ -96,29 +99,35 @@ class Database:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._queue:
-                await self._commit_one_group()
+            while self._urgent or self._queue:
+                await self._commit_one_group(self._urgent or self._queue)
             if self._is_closing:
                 return
 
-    async def _commit_one_group(self) -> None:
-        members = [self._queue.popleft() for _ in range(min(len(self._queue), _LARGEST_GROUP))]
+    def _is_urgent(self) -> bool:
+        return bool(self._urgent)
+
+    async def _commit_one_group(self, queue: deque[tuple[Work, asyncio.Future[Any]]]) -> None:
+        members = [queue.popleft() for _ in range(min(len(queue), _LARGEST_GROUP))]
         works = [work for work, _ in members]
         futures = [future for _, future in members]
 
-        def run(connection: ConfinedConnection) -> None:
-            results = run_group(connection, works)
+        def run(connection: ConfinedConnection) -> int:
+            results = run_group(connection, works, self._is_urgent)
             self._loop.call_soon_threadsafe(_deliver, futures, results)  # a turn of the loop earlier than from here
+            return len(results)
 
         try:
-            await run_whole(self._writer, run)
+            ran = await run_whole(self._writer, run)
         except Exception as error:
             _deliver(futures, [Failed(error) for _ in members])
+        else:
+            queue.extendleft(reversed(members[ran:]))
 
 
 def _deliver(futures: Sequence[asyncio.Future[Any]], results: Sequence[Result]) -> None:
-    """Tell the callers; one that left has cancelled its future."""
-    for future, result in zip(futures, results, strict=True):
+    """Tell the callers that have a result; one that left has cancelled its future."""
+    for future, result in zip(futures, results, strict=False):
         if future.done():
             continue
         if isinstance(result, Failed):

@@ -12,6 +12,7 @@ from host.sqlite.errors import ConstraintFailed, DatabaseError, translated
 from host.sqlite.transaction import Transaction
 
 Work: TypeAlias = Callable[[Transaction], Any]
+IsCalledAway: TypeAlias = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,12 @@ class Failed:
 Result: TypeAlias = Done | Failed
 
 
-def run_group(connection: ConfinedConnection, works: Sequence[Work]) -> list[Result]:
+def run_group(
+    connection: ConfinedConnection, works: Sequence[Work], is_called_away: IsCalledAway = lambda: False
+) -> list[Result]:
     """Run `works` in order, in one commit. A result stands only when the commit has returned.
+
+    As soon as it `is_called_away` it commits what it has: the results are then those of the first works, one at least.
 
     Savepoints cost as much as a small member, so the first attempt makes none: a member that raises undoes the whole
     group, and all run again, each in a savepoint. A member that ends the transaction (`OR ROLLBACK`) undoes what ran
@@ -43,7 +48,7 @@ def run_group(connection: ConfinedConnection, works: Sequence[Work]) -> list[Res
     if len(works) > 1:
         for run_members in (_run_bare, _run_in_savepoints):
             try:
-                return _run_together(connection, works, run_members)
+                return _run_together(connection, works, run_members, is_called_away)
             except (_NotTogether, ConstraintFailed):  # the latter by the commit: a deferred constraint of some member
                 continue
             except DatabaseError as error:
@@ -55,14 +60,16 @@ class _NotTogether(Exception):
     """A member failed where nothing keeps it apart, or left no transaction behind."""
 
 
-RunMembers: TypeAlias = Callable[[ConfinedConnection, Sequence[Work]], list[Result]]
+RunMembers: TypeAlias = Callable[[ConfinedConnection, Sequence[Work], IsCalledAway], list[Result]]
 
 
-def _run_together(connection: ConfinedConnection, works: Sequence[Work], run_members: RunMembers) -> list[Result]:
+def _run_together(
+    connection: ConfinedConnection, works: Sequence[Work], run_members: RunMembers, is_called_away: IsCalledAway
+) -> list[Result]:
     with translated():
         connection.control("BEGIN IMMEDIATE")
     try:
-        results = run_members(connection, works)
+        results = run_members(connection, works, is_called_away)
         with translated():
             connection.control("COMMIT")
     except BaseException:
@@ -71,7 +78,7 @@ def _run_together(connection: ConfinedConnection, works: Sequence[Work], run_mem
     return results
 
 
-def _run_bare(connection: ConfinedConnection, works: Sequence[Work]) -> list[Result]:
+def _run_bare(connection: ConfinedConnection, works: Sequence[Work], is_called_away: IsCalledAway) -> list[Result]:
     transaction = Transaction(connection)
     results: list[Result] = []
     for work in works:
@@ -81,11 +88,20 @@ def _run_bare(connection: ConfinedConnection, works: Sequence[Work]) -> list[Res
             raise _NotTogether from error
         if not connection.in_transaction:
             raise _NotTogether
+        if is_called_away():
+            break
     return results
 
 
-def _run_in_savepoints(connection: ConfinedConnection, works: Sequence[Work]) -> list[Result]:
-    return [_run_member(connection, work) for work in works]
+def _run_in_savepoints(
+    connection: ConfinedConnection, works: Sequence[Work], is_called_away: IsCalledAway
+) -> list[Result]:
+    results: list[Result] = []
+    for work in works:
+        results.append(_run_member(connection, work))
+        if is_called_away():
+            break
+    return results
 
 
 def _run_member(connection: ConfinedConnection, work: Work) -> Result:

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.usefixtures("workerd")
 
 DEADLINE_S = 100.0
 GOAL_S = 8.0
+EMPTY = 300
 MIB = 1024 * 1024
 
 
@@ -33,6 +34,19 @@ def test_300_instances_whose_effect_waits_for_2_seconds(tmp_path: Path) -> None:
         f"{crowd.peak_processes} processes with {crowd.peak_pss / MIB:.0f} MiB PSS ({before} before, {load()} after)"
     )
     assert took_s < DEADLINE_S
+
+
+@pytest.mark.bench
+@pytest.mark.req("DW-21")
+def test_how_many_contexts_that_do_nothing_a_host_takes_a_second(tmp_path: Path) -> None:
+    before = load()
+    with running_host(tmp_path / "h") as host:
+        crowd = Crowd(host, "")
+        took_s = crowd.run("empty", EMPTY, DEADLINE_S)
+    print(
+        f"\n{EMPTY} contexts of one empty step: {took_s:.2f} s, {EMPTY / took_s:.0f}/s, "
+        f"{crowd.cpu_s * 1000 / EMPTY:.1f} ms of processor time each, the host's start in it ({before} before, {load()} after)"
+    )
 
 
 @pytest.mark.bench

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import statistics
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,22 @@ import pytest
 from emulator.contexts import ContextStart, RunningContext
 from emulator.d1 import Result, Statement
 from emulator.d1.database import Preparable
-from emulator.workflow.marking import mark
-from host.model.time import ControlledClock
-from tests.emulator.workflow.hosts import START_MS, WORKFLOW, Host, boot
+from emulator.workflow.due import LIFETIME_MS
+from emulator.workflow.marking import marks
+from host.model.time import ControlledClock, timestamp
+from tests.emulator.workflow.hosts import WORKFLOW, Host, boot
 from tests.emulator.workflow.isolates import Document, Step
 
 SLEEPERS = 100_000
 RATES = (100, 300, 1000)
 SECONDS = 2
 FAR_MS = 30 * 86_400_000
+SOON_MS = 300
 EMPTY = 300
 
 _RUNS = """
 INSERT INTO runs (workflow_id, run_id, resource_id, snapshot, created_at, updated_at)
-WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ?2 - 1)
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
 SELECT ?1, printf('s%06d', i), NULL,
     json_object('status', 'sleeping', 'timestamp', ?3, 'lifecycle', json_object('version', 1, 'revision', 1, 'owner', 'o')),
     ?3, ?3 FROM n
@@ -40,8 +41,9 @@ INSERT INTO workflow_due (workflow_id, run_id, due_at_ms, expires_at_ms)
 SELECT workflow_id, run_id, due_at_ms, ?1 FROM workflow_steps ORDER BY due_at_ms
 """
 """The rows that creating and putting to sleep would have left; made at once, for speed."""
-
-_MARK = mark(0, 0)[-1].sql
+_SOON = "due_at_ms = ?1 + CAST(({0} - ?2) * 1000 / ?3 AS INTEGER) WHERE {0} > ?2 AND {0} <= ?2 + ?4"
+_MARK = marks(0, 0)
+"""The statements of a mark; the last one tells how many were marked."""
 
 
 async def ends(params: Document, step: Step) -> Document:
@@ -52,11 +54,11 @@ async def asleep(folder: Path, clock: ControlledClock) -> Host:
     """A host beside whose start 100 000 instances already slept."""
     host = await boot(folder / "e.sqlite", clock, max_contexts=1000, starts=False, Flow=ends)
     await host.deploy("v1")
-    at = "2026-01-01T00:00:00.000Z"
+    now_ms = clock.now_ms()
     statements = [
-        Statement(_RUNS, (WORKFLOW, SLEEPERS, at)),
-        Statement(_STEPS, (START_MS + FAR_MS, START_MS)),
-        Statement(_DUE, (START_MS + 31_536_000_000,)),
+        Statement(_RUNS, (WORKFLOW, SLEEPERS, timestamp(now_ms))),
+        Statement(_STEPS, (now_ms + FAR_MS, now_ms)),
+        Statement(_DUE, (now_ms + LIFETIME_MS,)),
     ]
     await host.database.batch(statements)
     await host.close()
@@ -72,49 +74,46 @@ def resident_kib() -> int:
 class Lags:
     """Notes how long after its due instant each instance is marked, and how long after it its context is started.
 
-    Both happen in due order, so that the n-th to be marked is the n-th that fell due."""
+    They are marked in due order: the n-th to be marked is the n-th that fell due."""
 
     def __init__(self, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._marks: list[tuple[int, float]] = []
-        self._starts: list[tuple[int, float]] = []
-        self._began_s = 0.0
+        self._clock = host.clock
+        self._marks: list[tuple[int, int]] = []
+        self.starts: list[tuple[int, int]] = []
         submit, start = host.database.submit, host.runners.start
 
-        def noted_submit(statements: Sequence[Preparable]) -> "asyncio.Future[list[Result]]":
-            batch = submit(statements)
-            if isinstance(statements[-1], Statement) and statements[-1].sql == _MARK:
+        def noted_submit(
+            statements: Sequence[Preparable], *, is_urgent: bool = False
+        ) -> "asyncio.Future[list[Result]]":
+            batch = submit(statements, is_urgent=is_urgent)
+            if any(isinstance(each, Statement) and each.sql == _MARK[-1].sql for each in statements):
                 batch.add_done_callback(self._note_mark)
             return batch
 
         async def noted_start(start_of: ContextStart, *callbacks: Any) -> RunningContext:
-            self._starts.append((int(start_of.instance_id[1:]), self.elapsed_s()))
+            self.starts.append((int(start_of.instance_id[1:]), self._clock.now_ms()))
             return await start(start_of, *callbacks)
 
         monkeypatch.setattr(host.database, "submit", noted_submit)
         monkeypatch.setattr(host.runners, "start", noted_start)
 
-    def begin(self) -> None:
+    def clear(self) -> None:
         self._marks.clear()
-        self._starts.clear()
-        self._began_s = time.monotonic()
-
-    def elapsed_s(self) -> float:
-        return time.monotonic() - self._began_s
+        self.starts.clear()
 
     def _note_mark(self, batch: "asyncio.Future[list[Result]]") -> None:
-        self._marks.append((batch.result()[-1].changes, self.elapsed_s()))
+        self._marks.append((batch.result()[len(_MARK) - 1].changes, self._clock.now_ms()))
 
-    def marks_ms(self, rate: int) -> list[float]:
-        at_s = [elapsed_s for count, elapsed_s in self._marks for _ in range(count)]
-        return [(elapsed_s - number / rate) * 1000 for number, elapsed_s in enumerate(at_s, 1)]
+    def marks_ms(self, from_ms: int, rate: int) -> list[float]:
+        at_ms = [marked_ms for count, marked_ms in self._marks for _ in range(count)]
+        return [marked_ms - from_ms - number * 1000 / rate for number, marked_ms in enumerate(at_ms, 1)]
 
-    def starts_ms(self, rate: int) -> list[float]:
-        first = min(order for order, _ in self._starts)
-        return [(elapsed_s - (order - first + 1) / rate) * 1000 for order, elapsed_s in self._starts]
+    def starts_ms(self, from_ms: int, first: int, rate: int) -> list[float]:
+        return [started_ms - from_ms - (order - first) * 1000 / rate for order, started_ms in self.starts]
 
     @property
     def is_in_order(self) -> bool:
-        orders = [order for order, _ in self._starts]
+        orders = [order for order, _ in self.starts]
         return orders == sorted(orders)
 
 
@@ -127,10 +126,24 @@ def late(what: str, found: list[float]) -> str:
 
 async def capacity(host: Host) -> float:
     """Contexts that do nothing, a second, when all of them are queued at once."""
-    began_s = time.monotonic()
+    began_ms = host.clock.now_ms()
     await asyncio.gather(*(host.create(f"e{number}") for number in range(EMPTY)))
     await host.idle()
-    return EMPTY / (time.monotonic() - began_s)
+    return EMPTY * 1000 / (host.clock.now_ms() - began_ms)
+
+
+async def falls_due(host: Host, first: int, rate: int) -> int:
+    """Let the sleepers after the `first` fall due at a rate from an instant that is returned."""
+    from_ms, count = host.clock.now_ms() + SOON_MS, rate * SECONDS
+    values = (from_ms, first, rate, count)
+    await host.database.batch(
+        [
+            Statement(f"UPDATE workflow_steps SET {_SOON.format('rowid')}", values),
+            Statement(f"UPDATE workflow_due SET {_SOON.format('ord')}", values),
+        ]
+    )
+    host.engine.deployments_changed()
+    return from_ms
 
 
 @pytest.mark.bench
@@ -138,33 +151,25 @@ async def capacity(host: Host) -> float:
 async def test_sleepers_cost_nothing_and_are_taken_in_due_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = ControlledClock.frozen(START_MS)
     before_kib = resident_kib()
-    host = await asleep(tmp_path, clock)
+    host = await asleep(tmp_path, ControlledClock())
     await host.idle()
     grown = (resident_kib() - before_kib) * 1024 / SLEEPERS
     print(f"\n{SLEEPERS} sleeping instances: the process grew by {grown:.0f} bytes each (caches of SQLite included)")
     print(f"capacity for empty contexts: {await capacity(host):.0f}/s (load {os.getloadavg()[0]:.1f})")
-    lags = Lags(host, monkeypatch)
-    position_ms = START_MS + FAR_MS
+    lags, first = Lags(host, monkeypatch), 0
     for rate in RATES:
-        lags.begin()
-        position_ms = await _pass(host, clock, position_ms, rate, lags)
-        print(f"{rate:>5}/s due for {SECONDS} s: {late('marked', lags.marks_ms(rate))}")
+        lags.clear()
+        from_ms = await falls_due(host, first, rate)
+        async with asyncio.timeout(120):
+            while len(lags.starts) < rate * SECONDS:
+                await asyncio.sleep(0.05)
+            await host.engine.idle()
+        print(f"{rate:>5}/s due for {SECONDS} s: {late('marked', lags.marks_ms(from_ms, rate))}")
         print(
-            f"{'':21}{late('started', lags.starts_ms(rate))}; "
-            f"{'in due order' if lags.is_in_order else 'NOT in due order'}; done after {lags.elapsed_s():.1f} s"
+            f"{'':21}{late('started', lags.starts_ms(from_ms, first, rate))}; "
+            f"{'in due order' if lags.is_in_order else 'NOT in due order'}; "
+            f"done after {(host.clock.now_ms() - from_ms) / 1000:.1f} s"
         )
+        first += rate * SECONDS
     await host.close()
-
-
-async def _pass(host: Host, clock: ControlledClock, from_ms: int, rate: int, lags: Lags) -> int:
-    """Let one instance more fall due `rate` times a second of real time: sleepers are a contract millisecond apart."""
-    reached = 0
-    while reached < rate * SECONDS:
-        reached = min(int(lags.elapsed_s() * rate), rate * SECONDS)
-        clock.move_to(max(clock.now_ms(), from_ms + reached))
-        await asyncio.sleep(0.005)
-    async with asyncio.timeout(120):
-        await host.engine.idle()
-    return from_ms + reached

@@ -65,7 +65,7 @@ class WorkerdDriver:
     async def close(self) -> None:
         await self._client.aclose()
 
-    def submit(self, statements: Sequence[Statement]) -> "asyncio.Future[list[Result]]":
+    def submit(self, statements: Sequence[Statement], *, is_urgent: bool = False) -> "asyncio.Future[list[Result]]":
         return asyncio.shield(asyncio.ensure_future(self._in_turn(list(statements))))
 
     async def query(self, statements: Sequence[Statement]) -> list[Result]:

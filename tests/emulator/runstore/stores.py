@@ -87,7 +87,7 @@ class LossyDriver:
         self._inner = inner
         self.loses: str | None = None
 
-    def submit(self, statements: Sequence[Statement]) -> "asyncio.Future[list[Result]]":
+    def submit(self, statements: Sequence[Statement], *, is_urgent: bool = False) -> "asyncio.Future[list[Result]]":
         return asyncio.ensure_future(self._submit(list(statements)))
 
     async def _submit(self, statements: list[Statement]) -> list[Result]:

@@ -9,6 +9,7 @@ import pytest
 from emulator.d1 import Statement
 from emulator.runstore.address import RunAddress
 from emulator.workflow import MIGRATIONS, marking, schema, transitions
+from emulator.workflow.marking import PAUSE_MS, Marker
 from host.model.faults import FaultAction, FaultPoints
 from tests.emulator.workflow.bodies import waits_for_go
 from tests.emulator.workflow.conftest import Boot
@@ -31,7 +32,7 @@ async def waits_ten_seconds(params: Document, step: Step) -> Document:
 
 async def mark(host: Host, most: int = 100) -> int:
     """One mark at the present instant; how many it queued."""
-    *_, marked = await host.database.batch(marking.mark(host.clock.now_ms(), most))
+    *_, marked = await host.database.batch(marking.marks(host.clock.now_ms(), most))
     return marked.changes
 
 
@@ -76,7 +77,7 @@ async def test_only_what_is_queued_is_claimed(start: Boot) -> None:
         transitions.claim(RunAddress(WORKFLOW, "i"), number, "owner", "v1", host.clock.now_ms())
         for number in (revision, revision + 1)
     ]
-    early, *_, late = await host.database.batch([claims[0], *marking.mark(host.clock.now_ms(), 1), claims[1]])
+    early, *_, late = await host.database.batch([claims[0], *marking.marks(host.clock.now_ms(), 1), claims[1]])
     assert (early.is_applied, late.is_applied) == (False, True)
     await host.vanish()
 
@@ -168,11 +169,41 @@ async def test_a_queued_sleeper_is_terminated_without_a_context(start: Boot) -> 
 async def test_a_mark_that_failed_after_its_commit_is_not_waited_for(start: Boot) -> None:
     faults = FaultPoints()
     host = await start(Flow=naps, faults=faults)
-    await host.create(params={"s": 10})
+    await host.create("a", {"s": 10})
+    await host.create("b", {"s": 20})
     await host.idle()
     faults.arm("workflow.due_marked", 1, FaultAction.ERROR)
     await host.advance(10)
-    assert (await host.status()).status == "complete"
+    assert [(await host.status(each)).status for each in "ab"] == ["complete", "sleeping"]
+    await host.advance(10)
+    assert (await host.status("b")).status == "complete"
+
+
+@pytest.mark.req("DW-35")
+async def test_on_the_system_clock_marks_keep_a_pause_that_no_burst_has_to_wait_for(
+    start: Boot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marking, "MOST_MARKED", 2)
+    host = await asleep(start, {"a": 10, "b": 10, "c": 10})
+    monkeypatch.setattr(type(host.clock), "is_controlled", property(lambda _: False))
+    host.clock.move_to(START_MS + 10_000)
+    marker = Marker(host.engine._around)
+    assert [await marker.mark(START_MS + 10_000) for _ in range(3)] == [
+        START_MS + 10_000,
+        None,
+        START_MS + 10_000 + PAUSE_MS,
+    ]
+    assert await queue(host) == ["a", "b", "c"]
+
+
+@pytest.mark.req("DW-35")
+async def test_an_instance_that_is_not_there_any_more_hides_no_later_one(start: Boot) -> None:
+    host = await asleep(start, {"a": 10, "b": 20})
+    marker = Marker(host.engine._around)
+    assert await marker.mark(START_MS) == START_MS + 10_000
+    await host.terminate("a")
+    host.clock.move_to(START_MS + 10_000)
+    assert await marker.mark(START_MS + 10_000) == START_MS + 20_000
 
 
 @pytest.mark.req("DW-35")

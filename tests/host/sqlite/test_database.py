@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from functools import partial
@@ -121,6 +122,30 @@ async def test_units_run_in_the_order_they_were_submitted(database: Database) ->
     second = database.submit(lambda t: t.execute("UPDATE things SET name = name || ' second' WHERE id = 1"))
     await asyncio.gather(first, second)
     assert await database.read(lambda t: t.execute("SELECT name FROM things")) == [("first second",)]
+
+
+@pytest.mark.req("DW-35")
+async def test_an_urgent_unit_waits_for_the_unit_that_runs_and_for_no_other(database: Database) -> None:
+    order: list[int] = []
+    runs, goes_on = threading.Event(), threading.Event()
+
+    def noting(number: int) -> Work:
+        def work(transaction: Transaction) -> int:
+            order.append(number)
+            if number == 0:
+                runs.set()
+                goes_on.wait(10)
+            return number
+
+        return work
+
+    waiting = [database.submit(noting(number)) for number in range(200)]
+    await asyncio.to_thread(runs.wait, 10)
+    urgent = [database.submit(noting(number), is_urgent=True) for number in (-2, -1)]
+    goes_on.set()
+    assert await asyncio.gather(*urgent) == [-2, -1]
+    assert await asyncio.gather(*waiting) == list(range(200))
+    assert order == [0, -2, -1, *range(1, 200)]
 
 
 async def test_a_cancelled_caller_does_not_withdraw_its_write(database: Database) -> None:
