@@ -23,6 +23,9 @@ class Rows:
     async def names(self) -> dict[str, str]:
         return dict(self.workers)
 
+    async def endpoints(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
 
 @dataclass
 class SlowGateway:
@@ -54,7 +57,7 @@ async def test_every_call_ends_under_a_table_that_was_read_after_it() -> None:
         return gateway.tables[-1]
 
     first = asyncio.create_task(add("first"))
-    while not gateway.tables:
+    while not gateway.tables and not first.done():
         await asyncio.sleep(0)
     others = [asyncio.create_task(add(f"w{number}")) for number in range(20)]
     await asyncio.sleep(0)
