@@ -36,7 +36,9 @@ class FaultAction(StrEnum):
 
 
 class InjectedFault(RuntimeError):
-    """The failure an armed point raises."""
+    """The failure an armed point raises. A unit of work that ends with it is not tried again: it was to fail."""
+
+    is_for_good = True
 
 
 class UnknownFaultPoint(ValueError):

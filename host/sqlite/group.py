@@ -43,12 +43,15 @@ def run_group(
     group, and all run again, each in a savepoint. A member that ends the transaction (`OR ROLLBACK`) undoes what ran
     before it, and one that breaks a deferred constraint lets nobody commit: then every member runs again in a commit of
     its own. None is acknowledged twice and none is lost. A unit of work may therefore run more than once and must have
-    no effect outside the database.
+    no effect outside the database. One that raises an error whose `is_for_good` is true is not run again.
     """
     if len(works) > 1:
         for run_members in (_run_bare, _run_in_savepoints):
             try:
                 return _run_together(connection, works, run_members, is_called_away)
+            except _RaisedForGood as failure:
+                works = [*works]
+                works[failure.index] = _raising(failure.error)
             except (_NotTogether, ConstraintFailed):  # the latter by the commit: a deferred constraint of some member
                 continue
             except DatabaseError as error:
@@ -58,6 +61,24 @@ def run_group(
 
 class _NotTogether(Exception):
     """A member failed where nothing keeps it apart, or left no transaction behind."""
+
+
+class _RaisedForGood(Exception):
+    """The member at `index` raised what no second run would change."""
+
+    def __init__(self, index: int, error: Exception) -> None:
+        super().__init__(index)
+        self.index = index
+        self.error = error
+
+
+def _raising(error: Exception) -> Work:
+    """In place of a member that has had its turn."""
+
+    def raise_again(transaction: Transaction) -> Any:
+        raise error
+
+    return raise_again
 
 
 RunMembers: TypeAlias = Callable[[ConfinedConnection, Sequence[Work], IsCalledAway], list[Result]]
@@ -81,10 +102,12 @@ def _run_together(
 def _run_bare(connection: ConfinedConnection, works: Sequence[Work], is_called_away: IsCalledAway) -> list[Result]:
     transaction = Transaction(connection)
     results: list[Result] = []
-    for work in works:
+    for index, work in enumerate(works):
         try:
             results.append(Done(work(transaction)))
         except Exception as error:
+            if index == 0 or getattr(error, "is_for_good", False):  # the first saw nothing that may be undone
+                raise _RaisedForGood(index, error) from error
             raise _NotTogether from error
         if not connection.in_transaction:
             raise _NotTogether

@@ -101,8 +101,12 @@ export class V extends DurableObject {
     await this.#say("!idle");
   }
 
+  get #kernel() {
+    return this.env.K.get(this.env.K.idFromName("k"));
+  }
+
   #say(verb) {
-    return this.env.K.get(this.env.K.idFromName("k")).say(verb, this.#uid);
+    return this.#kernel.say(verb, this.#uid);
   }
 
   // Resolves when the word is out, however busy the process is then.
@@ -177,7 +181,8 @@ export class V extends DurableObject {
     if (!common.versions.has(uid)) return;
     await this.#sayAhead("!loading");
     try {
-      const code = await codeOf(this.env, common.versions.get(uid).code, MAIN, mendBy((...call) => kernel.answer(...call)));
+      const mend = mendBy((...call) => this.#kernel.answer(...call));
+      const code = await codeOf(this.env, common.versions.get(uid).code, MAIN, mend);
       if (!common.versions.has(uid)) return;
       await this.#begin(app, this.#facet(app, code, common.versions.get(uid)));
     } finally {

@@ -57,6 +57,31 @@ async def test_a_failing_member_of_a_group_undoes_itself_alone(database: Databas
     assert await _ids(database) == [1, 2, 3]
 
 
+async def test_a_member_that_was_to_fail_is_not_run_again(database: Database) -> None:
+    class Meant(Exception):
+        is_for_good = True
+
+    runs: list[str] = []
+
+    def failing(name: str, error: Exception) -> Work:
+        def work(transaction: Transaction) -> int:
+            runs.append(name)
+            raise error
+
+        return work
+
+    works = [_insert(1), failing("meant", Meant()), failing("other", KeyError()), _insert(2)]
+    results = await asyncio.gather(*map(database.write, works), return_exceptions=True)
+    assert [type(result) for result in results] == [int, Meant, KeyError, int]
+    assert runs.count("meant") == 1
+    assert await _ids(database) == [1, 2]
+    results = await asyncio.gather(
+        *map(database.write, [failing("first", KeyError()), _insert(3)]), return_exceptions=True
+    )
+    assert [type(result) for result in results] == [KeyError, int]
+    assert runs.count("first") == 1, "it saw nothing of others that could be undone"
+
+
 async def test_a_member_that_fails_after_a_write_takes_nobody_elses_with_it(database: Database) -> None:
     def fails(transaction: Transaction) -> int:
         transaction.execute("INSERT INTO things VALUES (7, 'x')")
