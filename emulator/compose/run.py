@@ -19,6 +19,7 @@ from emulator.compose.ready import ReadyReport, check_place, remove_ready_file, 
 from emulator.compose.state import StateDirectory
 from emulator.compose.workerd_side import find_runtime, spawn_workerd_side
 from emulator.runtime.locate import Runtime
+from emulator.runtime.platform import give_memory_back
 from host.model.time import RealTime
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 def run_host(options: HostOptions) -> None:
     """Serve until SIGTERM or SIGINT. Raises `StartRefused` when the host cannot start."""
     began_s = time.monotonic()
+    give_memory_back()
     asyncio.run(_run(options, began_s))
 
 

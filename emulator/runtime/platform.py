@@ -19,6 +19,8 @@ from emulator.runtime.identity import process_started
 
 _PACKAGES = Path(__file__).parents[2]
 _LOWEST_PRIORITY = 19
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of mallopt(3)
+_LARGE_BYTES = 128 * 1024
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "SSL_CERT_DIR", "SSL_CERT_FILE")
 _REAPER = "import sys; sys.path.insert(0, sys.argv[1]); from emulator.runtime.reaper import main; main()"
 
@@ -43,6 +45,19 @@ def limit_data(pid: int, size_bytes: int) -> None:
 
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(pid, resource.RLIMIT_DATA, (size_bytes, size_bytes))
+
+
+def give_memory_back() -> None:
+    """Let this process return what large requests took as soon as they are done, where the C library can be told.
+
+    The GNU library keeps memory for each thread apart, and learns from the first large block to keep such blocks.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(AttributeError):  # another C library
+            for option, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE_BYTES), (_TRIM_THRESHOLD, _LARGE_BYTES)):
+                ctypes.CDLL(None).mallopt(option, value)
 
 
 def widen_pipe(descriptor: int, size_bytes: int) -> None:

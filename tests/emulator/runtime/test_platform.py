@@ -31,6 +31,34 @@ def reaper() -> Iterator[Reaper]:
     made.close()
 
 
+_GROW = """
+import sys
+from pathlib import Path
+from emulator.runtime.platform import give_memory_back
+def resident(): return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+if sys.argv[1] == "told":
+    give_memory_back()
+bytes(400_000)
+before = resident()
+large, small = [], []
+for _ in range(400):
+    large.append(bytes(200_000))
+    small.append(bytes(600))
+del large
+print(resident() - before)
+"""
+
+
+@pytest.mark.req("HA-12")
+def test_memory_of_large_requests_goes_back_to_the_system() -> None:
+    def left(how: str) -> int:
+        command = [sys.executable, "-c", _GROW, how]
+        return int(subprocess.run(command, capture_output=True, check=True, cwd=ROOT, timeout=60).stdout)
+
+    assert left("told") < 4_000_000, "of 80 MB"
+    assert left("told") <= left("not told")
+
+
 def spawn(reaper: Reaper, command: tuple[str, ...] = SLEEP) -> Child:
     with Path(os.devnull).open("wb") as nowhere:
         return Child.spawn(command, reaper=reaper, pass_fds=(), output_fd=nowhere.fileno())
