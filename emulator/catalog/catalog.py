@@ -75,13 +75,18 @@ class Catalog:
         return rows.version_of(found.rows[0], self._secrets.unseal) if found.rows else None
 
     async def lost_secrets(self) -> frozenset[str]:
-        """Uids of the Versions whose sealed secrets do not open with this host's key (WV-12)."""
+        """Uids of the Versions whose sealed secrets do not open with this host's key (WV-12).
+
+        Their rows say so from then on: no Workflow that would run on one is ready (WD-08, DW-18).
+        """
         [found] = await self._database.query([rows.select_all_sealed()])
-        return frozenset(
+        lost = frozenset(
             str(uid)
             for uid, sealed in found.rows
             if isinstance(sealed, bytes) and self._secrets.unseal(str(uid), sealed) is None
         )
+        await self._database.batch([rows.mark_lost(lost)])
+        return lost
 
     async def activate(self, deployment_uid: str, worker_uid: str, weights: tuple[Weight, ...], now_ms: int) -> None:
         """Put these weights in force, whole and at once; Versions that leave are withdrawn as of now (WD-04)."""

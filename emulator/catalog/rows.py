@@ -1,7 +1,7 @@
 """Versions and weights between rows and values. Decides nothing; secrets are sealed bytes here."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from emulator.d1 import Statement
 from host.model.json import JsonValue
@@ -54,6 +54,17 @@ def select_sealed(version_uid: str) -> Statement:
 
 def select_all_sealed() -> Statement:
     return Statement("SELECT version_uid, secrets_sealed FROM catalog_versions WHERE secrets_sealed IS NOT NULL")
+
+
+def mark_lost(version_uids: Iterable[str]) -> Statement:
+    """Let the rows of these Versions say that their secrets are lost, and the others' that they are not."""
+    return Statement(
+        """
+        UPDATE catalog_versions SET has_lost_secrets = NOT has_lost_secrets
+        WHERE has_lost_secrets <> (version_uid IN (SELECT value FROM json_each(?1)))
+        """,
+        (json.dumps(sorted(version_uids)),),
+    )
 
 
 def version_of(row: Row, unseal: Callable[[str, bytes], Mapping[str, str] | None]) -> VersionRecord:

@@ -61,3 +61,6 @@ CREATE TABLE catalog_endpoints (
 ) STRICT, WITHOUT ROWID;
 """
 """Assigned addresses of Workers: the route of each endpoint (WE-13)."""
+
+LOSSES = "ALTER TABLE catalog_versions ADD COLUMN has_lost_secrets INTEGER NOT NULL DEFAULT 0;"
+"""Whether the sealed secrets of a Version open, as of the last look: no statement can tell by itself (WD-08)."""

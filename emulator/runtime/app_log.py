@@ -17,8 +17,8 @@ from host.model.json import JsonObject
 from host.model.time import timestamp
 
 KEPT_LINES = 1000
-_ERROR_OF_APP = re.compile(rb"\bjsg\.[A-Za-z.()]+: ")
-_LINE_OF_WORKERD = re.compile(rb"\S+\.(c\+\+|h|rs):\d+: |stack: ")
+_ERROR_OF_APP = re.compile(rb"\bjsg\.")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WITHHELD = b"(the text of app code is not shown)"
 _LONGEST_LINE_BYTES = 128 * 1024
 _FIELDS = 6
@@ -50,9 +50,10 @@ class AppLine:
         }
 
     def shown(self) -> str:
-        """The line as people read it."""
+        """The line as people read it: further lines of a message are indented, and none looks like another's."""
         place = self.version_uid if self.instance_id is None else f"{self.version_uid} {self.instance_id!r}"
-        return f"[{place}] {self.level}: {self.message}"
+        message = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", self.message).replace("\n", "\n    ")
+        return f"[{place}] {self.level}: {message}"
 
 
 class AppLog:
@@ -150,8 +151,8 @@ class AppLog:
 class LineTap:
     """The output of one process: takes the tagged lines out and gives them back as people read them.
 
-    When workerd itself tells of an error that app code threw, the text of the error is withheld with all its lines, as
-    nobody has looked for secrets in it.
+    When workerd itself tells of an error that app code threw, its text is withheld, as nobody has looked for secrets in
+    it: all that follows up to the next line with a tag, for app code may write whatever looks like workerd's own words.
     """
 
     def __init__(self, log: AppLog) -> None:
@@ -183,10 +184,10 @@ class LineTap:
 
     def _without_errors(self, text: bytes) -> bytes:
         """A line of workerd, without what app code put into it."""
-        if _LINE_OF_WORKERD.match(text):
-            self._withholds = False
+        if self._withholds:
+            return _WITHHELD
         found = _ERROR_OF_APP.search(text)
-        if found is not None:
-            self._withholds = True
-            return text[: found.end()] + _WITHHELD
-        return _WITHHELD if self._withholds else text
+        if found is None:
+            return text
+        self._withholds = True
+        return text[: found.end()] + _WITHHELD

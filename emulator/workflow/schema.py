@@ -119,4 +119,5 @@ MIGRATIONS = (
     DERIVED_COLUMNS,
     QUEUE,
     catalog.ASSETS,
+    catalog.LOSSES,
 )

@@ -1,6 +1,7 @@
 // Calls of `scheduled` and `queue` handlers, for which the host asks on its own socket: the weights in force pick a Version,
 // whose isolate runs the handler to its end (WD-03, MW-10, MW-17). Runs in the kernel; knows no socket.
 import { common, versionObject } from "gateway_version.js";
+import { reasonOf } from "kernel_shared.js";
 
 const refused = (why, versionUid) => JSON.stringify(["refused", why, versionUid ?? null]);
 
@@ -20,6 +21,6 @@ export async function callHandler(env, told, picked) {
   try {
     return await versionObject(env, version.versionUid).call(handler, told.slice(workerUid.length + handler.length + 2));
   } catch (error) {
-    return JSON.stringify(["lost", error.message]);
+    return JSON.stringify(["lost", reasonOf(error)]);
   }
 }

@@ -11,7 +11,7 @@ import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { Assets, assetsObject, deliverAssets } from "assets.js";
 import { V, common, versionObject } from "gateway_version.js";
 import { callHandler } from "handler_calls.js";
-import { Host, Outbound, openHost } from "kernel_shared.js";
+import { Host, Outbound, openHost, reasonOf } from "kernel_shared.js";
 import { carried, depthOf, nested, unpacked } from "nesting.js";
 import { Routes, missing, plain } from "routes.js";
 import { answerCall, callThrough, withoutUpgrade } from "services.js";
@@ -153,7 +153,7 @@ async function deliver(version, request, env, depth) {
   try {
     return await (version.assets === null ? handle() : deliverAssets(env, version, request, handle));
   } catch (error) {
-    console.error("a request could not be served: " + error.message);
+    console.error("a request could not be served: " + reasonOf(error));
     return plain(500, "Internal Server Error");
   }
 }

@@ -130,6 +130,15 @@ function mainSource(index) {
   return "import * as app from " + JSON.stringify("../app/" + index.entrypoint) + "; export { app };";
 }
 
+const OWN_WORDS =
+  /^(code [0-9a-f]{64} (has no readable file|has a damaged file) ([0-9]{1,4}|index\.json)|the held bytes of sha256 [0-9a-f]{64} are gone|the Version was retired|retired by the host)$/;
+
+/** What may be said of an error outside of the isolate: app code may have thrown it, and its words may hold a secret. */
+export function reasonOf(error) {
+  const text = String(error?.message);
+  return OWN_WORDS.test(text) ? text : "its isolate broke";
+}
+
 async function file(env, digest, name) {
   const response = await env.CODE.fetch("http://code/" + digest + "/" + name);
   if (!response.ok) throw new Error("code " + digest + " has no readable file " + name);

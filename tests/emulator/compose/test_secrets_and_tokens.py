@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from emulator.client import MODULE_WORKER, WORKER_BUNDLE, WORKER_DEPLOYMENT, WORKER_VERSION, Connection
+from emulator.client import (
+    DURABLE_WORKFLOW,
+    MODULE_WORKER,
+    WORKER_BUNDLE,
+    WORKER_DEPLOYMENT,
+    WORKER_VERSION,
+    Connection,
+)
 from emulator.compose.token_file import add_token
 from emulator.demo.processes import HostProcess
 from tests.emulator.compose.hosts import JS, wait_until
@@ -129,3 +136,70 @@ def test_a_lost_host_key_shows_on_everything_that_needed_it(tmp_path: Path) -> N
         finally:
             client.close()
             process.kill()
+
+
+FLOW = (
+    b"export class Flow { async run(event, step) { await step.sleep('nap', 60); return {}; } };"
+    b"export default { fetch() { return new Response('here'); } };"
+)
+
+
+@pytest.mark.req("WD-08", "DW-02", "DW-18", "DW-35")
+def test_workflows_that_lost_their_secrets_take_nothing_and_hold_up_nobody(tmp_path: Path) -> None:
+    tokens, state = tmp_path / "tokens.toml", tmp_path / "state"
+    token = add_token(tokens, "alice")
+    words = ["--state-dir", str(state), "--ingress-port", "0", "--auth", f"tokens:{tokens}"]
+    workflows: dict[str, str] = {}
+
+    def made(client: Client, name: str, identifier: str) -> int:
+        body = json.dumps({"id": identifier}).encode()
+        headers = {"Content-Type": "application/json"}
+        path = f"/v1/workflows/{workflows[name]}/instances"
+        return client.management.send("POST", path, content=body, headers=headers).status_code
+
+    def status(client: Client, name: str, identifier: str) -> str:
+        path = f"/v1/workflows/{workflows[name]}/instances/{identifier}"
+        return str(client.management.send("GET", path).json()["status"])
+
+    def advance(client: Client) -> None:
+        body, headers = b'{"seconds": 61}', {"Content-Type": "application/json"}
+        answer = client.management.send("POST", "/v1/clock/advance", content=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+
+    def before(client: Client) -> None:
+        workflows["secret"] = deploy_flow(client, "secret", {"TOKEN": SECRET})
+        workflows["open"] = deploy_flow(client, "open", {})
+        assert [made(client, "secret", f"i{number}") for number in range(20)] == [200] * 20
+        wait_until(lambda: {status(client, "secret", f"i{number}") for number in range(20)} == {"sleeping"})
+
+    def after(client: Client) -> None:
+        advance(client)
+        assert made(client, "secret", "late") != 200
+        assert made(client, "open", "one") == 200
+        wait_until(lambda: status(client, "open", "one") == "sleeping")
+        advance(client)
+        wait_until(lambda: status(client, "open", "one") == "complete")
+        assert {status(client, "secret", f"i{number}") for number in range(20)} == {"sleeping"}
+
+    for live in (before, after):
+        process = HostProcess(words, tmp_path / "ready.json", tmp_path / "host.log")
+        client = Client(process, token)
+        try:
+            live(client)
+        finally:
+            client.close()
+            process.kill()
+        (state / "host.key").unlink()
+
+
+def deploy_flow(client: Client, name: str, inputs: dict[str, str]) -> str:
+    """A Workflow of its own Worker, whose Version needs these secrets; its uid."""
+    module = {"path": "main.js", "mediaType": JS, **client.upload(FLOW)}
+    manifest = client.upload(json.dumps({"entrypoint": "main.js", "files": [module]}).encode())
+    worker = {"resourceUid": client.create(MODULE_WORKER, name, {})}
+    bundle = {"resourceUid": client.create(WORKER_BUNDLE, f"{name}-b", {"artifact": manifest})}
+    spec = {"worker": worker, "bundle": bundle, "handlers": ["fetch"], "requiredSensitiveVars": sorted(inputs)}
+    version = client.create(WORKER_VERSION, f"{name}-v", spec, **({"privateInputs": inputs} if inputs else {}))
+    weights = [{"workerVersion": {"resourceUid": version}, "weight": 10000}]
+    client.create(WORKER_DEPLOYMENT, f"{name}-d", {"worker": worker, "versions": weights})
+    return client.create(DURABLE_WORKFLOW, f"{name}-f", {"worker": worker, "className": "Flow"})

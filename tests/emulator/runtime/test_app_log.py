@@ -173,20 +173,30 @@ async def test_errors_beside_the_handler_are_told_once_each(ingress: Ingress, sa
     ]
 
 
+@pytest.mark.req("HA-61")
 async def test_what_workerd_says_of_an_error_is_kept_without_the_errors_text() -> None:
+    """App code may put whatever looks like workerd's own words into its error: only a tag ends what is withheld."""
     log = AppLog(lambda: NOW_MS)
     tap = log.tap()
+    said = f'{log.tags.of("w", "v", None, None)} ["w","v",null,null,"warn","said"]\n'
     text = (
-        "workerd/io/a.c++:1: error: Uncaught exception: workerd/jsg/value.h:2: failed: remote.jsg.Error: word\nof honour\n"
-        "stack: 7f 8f\nworkerd/io/b.c++:2: info: plain\n"
-        f'x/c.h:3: error: jsg.DOMException(NetworkError): word\n{log.tags.of("w", "v", None, None)} ["w","v",null,null,"warn","said"]\nplain\n'
+        "workerd/io/b.c++:2: info: plain\n"
+        "workerd/io/a.c++:1: error: Uncaught exception: workerd/jsg/value.h:2: failed: remote.jsg.Error: word\n"
+        f"stack: word\nx.c++:1: word\n{said}plain\n"
+        f"x/c.h:3: error: jsg.DOMException(Foo_1 word): word\n{said}plain\n"
     )
     hidden = "(the text of app code is not shown)"
     assert (tap.pass_on(text.encode()) + tap.end()).decode() == (
-        f"workerd/io/a.c++:1: error: Uncaught exception: workerd/jsg/value.h:2: failed: remote.jsg.Error: {hidden}\n{hidden}\n"
-        "stack: 7f 8f\nworkerd/io/b.c++:2: info: plain\n"
-        f"x/c.h:3: error: jsg.DOMException(NetworkError): {hidden}\n[v] warn: said\nplain\n"
+        "workerd/io/b.c++:2: info: plain\n"
+        f"workerd/io/a.c++:1: error: Uncaught exception: workerd/jsg/value.h:2: failed: remote.jsg.{hidden}\n"
+        f"{hidden}\n{hidden}\n[v] warn: said\nplain\n"
+        f"x/c.h:3: error: jsg.{hidden}\n[v] warn: said\nplain\n"
     )
+
+
+def test_no_line_of_a_message_looks_like_a_line_of_somebody_else() -> None:
+    forged = AppLine(NOW_MS, None, "w", "v", None, None, "log", "a\n[other] error: forged\r\x1b[2J\x9b")
+    assert forged.shown() == "[v] log: a\n    [other] error: forged\\x0d\\x1b[2J\\x9b"
 
 
 def line(number: int) -> AppLine:

@@ -313,6 +313,15 @@ async def test_what_a_handler_threw_is_told_without_the_value_of_a_secret(ingres
     assert "honour" not in json.dumps([each.to_json() for each in await lines(said, 1)])
 
 
+@pytest.mark.req("MW-15", "HA-61")
+async def test_what_tampering_lets_escape_from_an_isolate_is_not_told(ingress: Ingress, said: AppLog) -> None:
+    tampering = "Promise.prototype.then = function () { throw new Error('leaked ' + env.KEY); };"
+    one = await version(ingress, "v1", source(tampering))
+    await ingress.serve((replace(one, secrets={"KEY": "word of honour"}), 10000))
+    assert "honour" not in str(await schedule(ingress))
+    assert "honour" not in json.dumps([each.to_json() for each in said.recent()])
+
+
 HOSTILE = """
 let seen = null;
 const stolen = [];
