@@ -84,11 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
     gc.disable()  # nothing that a start makes is garbage; the host enables it once it is ready
     from emulator.cli.install_runtime import fetch_on_first_use
     from emulator.compose.errors import FoundationUnusable, StartRefused
-    from emulator.compose.run import run_host
+    from emulator.compose.run import clear_ready_file, run_host
 
-    fetch_on_first_use()
+    options = _options(arguments)
     try:
-        run_host(_options(arguments))
+        clear_ready_file(options)
+        fetch_on_first_use()
+        run_host(options)
     except FoundationUnusable as error:
         raise CommandError(str(error), ExitCode.UNUSABLE) from error
     except StartRefused as error:

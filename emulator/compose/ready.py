@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.compose.errors import SurroundingsWrong
+from emulator.compose.state import owner_of
 
 _LARGEST = 64 * 1024
 
@@ -64,11 +65,25 @@ def check_place(path: Path) -> None:
     if not path.absolute().parent.is_dir():
         raise _unwritable(path, "its directory does not exist")
     try:
-        if os.path.lexists(path) and _written_by(path) is None:
+        if os.path.lexists(path) and _document(path) is None:
             raise _unwritable(path, "the file there is no ready file, remove it or name another")
         draft = _draft(path)
         draft.touch()
         draft.unlink()
+    except OSError as error:
+        raise _unwritable(path, error.strerror or "unknown reason") from error
+
+
+def remove_earlier(path: Path) -> None:
+    """Remove from a checked place what an earlier host left, whose ports are dead, before the start can fail.
+
+    The file of a host that still runs stays until this one is ready: this start may be refused because of that one.
+    Raises `SurroundingsWrong`.
+    """
+    try:
+        document = _document(path)
+        if document is not None and owner_of(Path(str(document["stateDir"]))) != document["pid"]:
+            path.unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(path, error.strerror or "unknown reason") from error
 
@@ -86,12 +101,13 @@ def write_ready_file(path: Path, report: ReadyReport) -> None:
 def remove_ready_file(path: Path) -> None:
     """Remove the file unless somebody else has put another in its place."""
     with contextlib.suppress(OSError):
-        if _written_by(path) == os.getpid():
+        document = _document(path)
+        if document is not None and document["pid"] == os.getpid():
             path.unlink()
 
 
-def _written_by(path: Path) -> int | None:
-    """The process that wrote this ready file; none for any other file. Raises OSError."""
+def _document(path: Path) -> dict[str, object] | None:
+    """The content of a ready file, whose `pid` is a number; none for any other file. Raises OSError."""
     if not path.is_file():
         return None
     with path.open("rb") as file:
@@ -101,7 +117,7 @@ def _written_by(path: Path) -> int | None:
     except ValueError:
         return None
     is_ours = isinstance(document, dict) and document.keys() >= {"pid", "api", "managementTokenFile", "stateDir"}
-    return document["pid"] if is_ours and isinstance(document["pid"], int) else None
+    return document if is_ours and isinstance(document["pid"], int) else None
 
 
 def _draft(path: Path) -> Path:

@@ -15,7 +15,7 @@ from emulator.compose.clock_file import load_clock
 from emulator.compose.errors import FoundationUnusable
 from emulator.compose.listeners import Listeners, address_of, bind_all
 from emulator.compose.options import HostOptions
-from emulator.compose.ready import ReadyReport, check_place, remove_ready_file, write_ready_file
+from emulator.compose.ready import ReadyReport, check_place, remove_earlier, remove_ready_file, write_ready_file
 from emulator.compose.state import StateDirectory
 from emulator.compose.workerd_side import find_runtime, spawn_workerd_side
 from emulator.runtime.locate import Runtime
@@ -24,6 +24,16 @@ from host.model.time import RealTime
 
 if TYPE_CHECKING:
     from emulator.compose.edges import Origins
+
+
+def clear_ready_file(options: HostOptions) -> None:
+    """Check the place of the ready file and take away an earlier one: before `run_host`, and before all that is slow.
+
+    Raises `StartRefused`.
+    """
+    if options.ready_file is not None:
+        check_place(options.ready_file)
+        remove_earlier(options.ready_file)
 
 
 def run_host(options: HostOptions) -> None:
@@ -35,8 +45,6 @@ def run_host(options: HostOptions) -> None:
 
 async def _run(options: HostOptions, began_s: float) -> None:
     stopping = _stop_on_signals()
-    if options.ready_file is not None:
-        check_place(options.ready_file)
     async with AsyncExitStack() as stack:
         report = await _start(options, stack)
         if options.ready_file is not None:

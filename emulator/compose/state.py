@@ -12,6 +12,22 @@ _APPLICATION_ID = slice(68, 72)
 """Where a SQLite file says whose it is."""
 
 
+def owner_of(path: Path) -> int | None:
+    """The host process that has claimed the directory and lives; none when nobody has, or nobody says so."""
+    try:
+        lock = os.open(path / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        said = os.pread(lock, 32, 0).strip()
+        return int(said) if said.isdigit() else None
+    finally:
+        os.close(lock)
+    return None
+
+
 class StateDirectory:
     """A claimed directory, mode 0700. The claim ends with `release` or with the process, however it dies.
 

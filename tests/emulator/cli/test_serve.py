@@ -1,5 +1,6 @@
 """`takohost serve` with wrong options and wrong surroundings: one clear line each, and nothing is changed."""
 
+import json
 import os
 import socket
 import subprocess
@@ -76,6 +77,15 @@ def test_an_occupied_port_is_told_and_nothing_is_made(tmp_path: Path) -> None:
         code, line = serve("--state-dir", str(tmp_path / "state"), "--api-port", str(port))
     assert (code, line) == (2, f"cannot listen on 127.0.0.1:{port} (--api-port): address already in use")
     assert not (tmp_path / "state").exists()
+
+
+def test_a_start_that_fails_leaves_no_ready_file_of_a_host_that_was_killed(tmp_path: Path) -> None:
+    state, ready = tmp_path / "state", tmp_path / "ready.json"
+    state.mkdir()
+    left = {"pid": os.getpid(), "api": "https://localhost:1", "managementTokenFile": "", "stateDir": str(state)}
+    ready.write_text(json.dumps(left))
+    code, line = serve("--state-dir", str(state), "--ready-file", str(ready), TAKOHOST_WORKERD=str(tmp_path / "none"))
+    assert (code, "does not exist" in line, ready.exists()) == (3, True, False)
 
 
 def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
