@@ -59,7 +59,7 @@ class Checks:
             case UpdateResource():
                 return self._update(tx, principal, mutation, present(target))
             case DeleteResource():
-                return self._delete(tx, mutation, present(target), hindrance)
+                return self._delete(tx, principal, mutation, present(target), hindrance)
             case other:
                 assert_never(other)
 
@@ -73,7 +73,7 @@ class Checks:
         form.check_offered(spec)
         if find_by_name(tx, principal.id, mutation.space, mutation.name) is not None:
             raise CallerError(ErrorCode.NAME_CONFLICT, "the Space has a Resource of this name")
-        view = SpaceView(tx, principal.id, mutation.space)
+        view = _view(tx, principal, mutation.space)
         targets = _checked_references(form, view, spec, principal.may(Right.REFER, mutation.space))
         form.check_create(view, spec)
         return Plan(targets)
@@ -84,17 +84,22 @@ class Checks:
         spec = form.parse(mutation.spec)
         form.check_private_inputs(spec, mutation.inputs, is_new=False)
         _check_turn(target, mutation.expected_generation)
-        view = SpaceView(tx, principal.id, target.space)
+        view = _view(tx, principal, target.space)
         form.check_update(view, target, form.parse(target.spec), spec)
         self._check_unchanged(tx, target, mutation.inputs)
         return Plan(_checked_references(form, view, spec, principal.may(Right.REFER, target.space)))
 
     def _delete(
-        self, tx: Transaction, mutation: DeleteResource, target: Resource, hindrance: HostApiError | None
+        self,
+        tx: Transaction,
+        principal: Principal,
+        mutation: DeleteResource,
+        target: Resource,
+        hindrance: HostApiError | None,
     ) -> Plan:
         form = self._form(target.form_url)
         _check_turn(target, mutation.expected_generation)
-        form.check_delete(SpaceView(tx, target.owner, target.space), target)
+        form.check_delete(_view(tx, principal, target.space), target)
         if hindrance is not None:
             raise hindrance
         return Plan()
@@ -102,7 +107,9 @@ class Checks:
     def _form(self, url: str) -> Form[Any]:
         form = self._forms.get(url)
         if form is None:
-            raise CallerError(ErrorCode.UNSUPPORTED_FORM, "this host does not support the Form")
+            near = self._forms.near(url)
+            hint = "" if near is None else f": its URL is {near}, to the last slash"
+            raise CallerError(ErrorCode.UNSUPPORTED_FORM, f"this host does not support the Form{hint}")
         return form
 
     def _check_capability(self, form: Form[Any], inputs: PrivateInputs | None) -> None:
@@ -125,6 +132,11 @@ class Checks:
                 raise invalid_spec("privateInputs differs from what is configured: create a new Resource")
             case Comparison.UNKNOWN:
                 raise private_inputs_unverifiable(target.last_operation)
+
+
+def _view(tx: Transaction, principal: Principal, space: str) -> SpaceView:
+    """What the principal's mutation is checked on; only a reader is told names (HA-23)."""
+    return SpaceView(tx, principal.id, space, principal.may(Right.READ, space))
 
 
 def present(target: Resource | None) -> Resource:

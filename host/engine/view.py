@@ -11,12 +11,13 @@ from host.store.resources import find_referrers, find_resource
 
 
 class SpaceView:
-    """A `StateView` on a running transaction."""
+    """A `StateView` on a running transaction. `may_read`: somebody asks who may read what is in the Space (HA-23)."""
 
-    def __init__(self, tx: Transaction, owner: str, space: str) -> None:
+    def __init__(self, tx: Transaction, owner: str, space: str, may_read: bool = False) -> None:
         self._tx = tx
         self._owner = owner
         self._space = space
+        self._may_read = may_read
 
     def resource(self, uid: str) -> Resource | None:
         found = find_resource(self._tx, self._owner, uid)
@@ -24,6 +25,9 @@ class SpaceView:
 
     def referrers(self, uid: str, form_url: str | None = None) -> Sequence[Resource]:
         return find_referrers(self._tx, self._owner, uid, form_url)
+
+    def may_name(self, resource: Resource) -> bool:
+        return self._may_read and (resource.owner, resource.space) == (self._owner, self._space)
 
     def has_lost_secrets(self, version_uid: str) -> bool:
         return has_lost_secrets(self._tx, version_uid)

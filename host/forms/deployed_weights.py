@@ -3,7 +3,7 @@
 Read from rows alone, so that every check stands inside the acceptance transaction (WD-05, WD-09, DW-03).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from host.forms import urls
@@ -67,15 +67,18 @@ def required_classes(view: StateView, worker_uid: str) -> tuple[str, ...]:
 
 
 def required_handlers(view: StateView, worker_uid: str) -> tuple[str, ...]:
-    """`fetch` while the Worker has an endpoint, or a live Version of any Worker a service binding to it (WD-05)."""
-    if any(map(is_standing, view.referrers(worker_uid, urls.WORKER_ENDPOINT))):
-        return ANSWERING
+    """`fetch` while anything needs an answer to HTTP (WD-05)."""
+    return ANSWERING if any(needing_answers(view, worker_uid)) else ()
+
+
+def needing_answers(view: StateView, worker_uid: str) -> Iterator[Resource]:
+    """The Worker's endpoint, and the live Versions of any Worker with a service binding to it (WD-05)."""
+    yield from filter(is_standing, view.referrers(worker_uid, urls.WORKER_ENDPOINT))
     target: JsonValue = {"resourceUid": worker_uid}
     for version in view.referrers(worker_uid, urls.WORKER_VERSION):
         bindings = version.spec.get("serviceBindings")
         if isinstance(bindings, list) and any(isinstance(b, dict) and b.get("resource") == target for b in bindings):
-            return ANSWERING
-    return ()
+            yield version
 
 
 def fitness(version: Resource | None, classes: Iterable[str] = (), handlers: Iterable[str] = ()) -> Fitness:
@@ -90,6 +93,12 @@ def fitness(version: Resource | None, classes: Iterable[str] = (), handlers: Ite
     served = [*declared, *ANSWERING] if "assets" in version.facts else declared
     has_all = all(name in exported for name in classes) and all(name in served for name in handlers)
     return Fitness.FIT if has_all else Fitness.UNFIT
+
+
+def exported_by(version: Resource) -> str:
+    """The proven Workflow classes of a Version, in words."""
+    exported = version.facts.get("classes")
+    return ", ".join(map(str, exported)) if isinstance(exported, list) and exported else "no Workflow class"
 
 
 def http_fitness(view: StateView, version_uid: str) -> Fitness:

@@ -7,12 +7,13 @@ from host.forms import urls
 from host.forms.deployed_weights import (
     Fitness,
     active_deployment,
+    exported_by,
     fitness,
     lacks_secrets,
     selected_versions,
     weights_in_force,
 )
-from host.forms.form import Form, Outcome, Reference, StateView, Task
+from host.forms.form import Form, Outcome, Reference, StateView, Task, named
 from host.forms.spec import closed_object, matching, reference
 from host.model.errors import CallerError, ErrorCode, dependency_conflict
 from host.model.json import JsonObject, JsonValue
@@ -46,7 +47,7 @@ class DurableWorkflow(Form[DurableWorkflowSpec]):
         selected = [view.resource(uid) for uid in selected_versions(view, spec.worker_uid)]
         found = [fitness(version, (spec.class_name,)) for version in selected]
         if Fitness.UNFIT in found:
-            raise dependency_conflict(_lacking(selected[found.index(Fitness.UNFIT)], spec.class_name))
+            raise dependency_conflict(_lacking(view, selected[found.index(Fitness.UNFIT)], spec.class_name))
         if Fitness.UNVERIFIED in found:
             raise CallerError(
                 ErrorCode.RESOURCE_BUSY, "a Version that the Worker's Deployment selects is not verified yet"
@@ -83,9 +84,7 @@ class DurableWorkflow(Form[DurableWorkflowSpec]):
         return {"instanceCounts": counts}
 
 
-def _lacking(version: Resource | None, class_name: str) -> str:
-    """What a proven Version has in place of the class, for the author who misspelt one of the two."""
-    exported = None if version is None else version.facts.get("classes")
-    names = ", ".join(map(str, exported)) if isinstance(exported, list) and exported else "no Workflow class"
-    name = "" if version is None else f" {version.name!r}"
-    return f"the selected Version{name} of the Worker does not export the class {class_name}; it exports {names}"
+def _lacking(view: StateView, version: Resource | None, class_name: str) -> str:
+    """What a proven Version has in place of the class, for the author who misspelt one of the two (HA-23)."""
+    lack = f"the selected Version{named(view, version)} of the Worker does not export the class {class_name}"
+    return f"{lack}; it exports {exported_by(version)}" if version is not None and view.may_name(version) else lack

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Protocol, TypeVar
 
+from host.forms import urls
 from host.model.errors import FailureCode, dependency_conflict, invalid_spec
 from host.model.json import JsonObject, JsonValue
 from host.model.operation_states import Action, Effect
@@ -16,6 +17,8 @@ from host.model.records import Resource
 from host.ports import Backend
 
 S = TypeVar("S")
+
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,24 @@ class StateView(Protocol):
     def referrers(self, uid: str, form_url: str | None = None) -> Sequence[Resource]:
         """Live Resources whose spec, or state in force, refers to `uid`; of one Form when it is given."""
 
+    def may_name(self, resource: Resource) -> bool:
+        """Whether a refusal may name it: only when who asks may read it, here (HA-23)."""
+
     def has_lost_secrets(self, version_uid: str) -> bool:
         """Whether the runtime was found without the secrets of a Version (WV-12)."""
+
+
+def named(view: StateView, resource: Resource | None) -> str:
+    """` 'name'` for a refusal; nothing when who asks may not know of the Resource (HA-23)."""
+    return f" {resource.name!r}" if resource is not None and view.may_name(resource) else ""
+
+
+def listed(view: StateView, resources: Sequence[Resource]) -> str:
+    """`: Form 'name', ...` of the first few that who asks may know of; nothing when there is none such (HA-23)."""
+    known = sorted((urls.form_name(each.form_url), each.name) for each in resources if view.may_name(each))
+    words = ", ".join(f"{form} {name!r}" for form, name in known[:_MOST_NAMED])
+    more = len(known) - _MOST_NAMED
+    return (f": {words}" if words else "") + (f" and {more} more" if more > 0 else "")
 
 
 class ApplyFailed(Exception):
@@ -124,8 +143,8 @@ class Form(ABC, Generic[S]):
 
     def check_delete(self, view: StateView, resource: Resource) -> None:
         """Refuse before effects while something live refers to the Resource."""
-        if view.referrers(resource.uid):
-            raise dependency_conflict("other Resources still refer to this one")
+        if referrers := view.referrers(resource.uid):
+            raise dependency_conflict(f"other Resources still refer to this one{listed(view, referrers)}")
 
     async def hindrance(self, resource: Resource, backend: Backend) -> str | None:
         """What in the running system forbids the deletion now. Raises `BackendUnavailable` when nobody can tell."""

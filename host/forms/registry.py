@@ -37,5 +37,9 @@ class FormRegistry:
     def get(self, url: str) -> Form[Any] | None:
         return self._by_url.get(url)
 
+    def near(self, url: str) -> str | None:
+        """The URL of a Form that differs in slashes at the end alone, for who forgot one."""
+        return next((known for known in self._by_url if known.rstrip("/") == url.rstrip("/")), None)
+
     def __iter__(self) -> Iterator[Form[Any]]:
         return iter(self._by_url.values())

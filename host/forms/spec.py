@@ -3,6 +3,7 @@
 Knows no Form. `where` is the member's path, for the author of the spec.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -12,6 +13,8 @@ from host.model.ids import is_identifier
 from host.model.json import JsonObject, JsonValue
 
 T = TypeVar("T")
+
+_LONGEST_SHOWN = 64
 
 
 def closed_object(
@@ -26,8 +29,14 @@ def closed_object(
     allowed = {*required, *optional}
     for name in value:
         if name not in allowed:
-            raise invalid_spec(f"{where} has an unknown member")
+            raise invalid_spec(f"{where} has an unknown member: {_shown(name)}")
     return value
+
+
+def _shown(name: str) -> str:
+    """A name that somebody else chose, in quotes: printable ASCII on one line, cut where it is long."""
+    text = json.dumps(name)[1:-1]
+    return f'"{text}"' if len(text) <= _LONGEST_SHOWN else f'"{text[: _LONGEST_SHOWN - 3]}..."'
 
 
 def string(value: JsonValue, where: str) -> str:

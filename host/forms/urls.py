@@ -14,3 +14,8 @@ WORKER_BUNDLE = f"{_ROOT}/WorkerBundle/0.2.0/"
 WORKER_DEPLOYMENT = f"{_ROOT}/WorkerDeployment/0.4.0/"
 WORKER_ENDPOINT = f"{_ROOT}/WorkerEndpoint/0.3.0/"
 WORKER_VERSION = f"{_ROOT}/WorkerVersion/0.5.0/"
+
+
+def form_name(url: str) -> str:
+    """`WorkerVersion` of `https://host/forms/WorkerVersion/0.5.0/`."""
+    return url.rstrip("/").split("/")[-2]

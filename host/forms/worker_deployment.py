@@ -12,7 +12,8 @@ from host.forms.deployed_weights import (
     required_handlers,
     rival_of,
 )
-from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
+from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task, named
+from host.forms.lacks import lacking
 from host.forms.spec import array, check_distinct, closed_object, integer, reference
 from host.model.errors import FailureCode, dependency_conflict, invalid_spec
 from host.model.json import JsonObject, JsonValue
@@ -120,8 +121,9 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         return observed
 
     def _check(self, view: StateView, uid: str | None, spec: WorkerDeploymentSpec) -> None:
-        if rival_of(view, spec.worker_uid, uid) is not None:
-            raise dependency_conflict("the Worker has another Deployment")
+        rival = rival_of(view, spec.worker_uid, uid)
+        if rival is not None:
+            raise dependency_conflict(f"the Worker has another Deployment{named(view, rival)}")
         for weight in spec.weights:
             self._check_version(view, view.resource(weight.version_uid), spec.worker_uid)
 
@@ -130,13 +132,13 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         if version is None or version.spec.get("worker") != {"resourceUid": worker_uid}:
             raise dependency_conflict("a Version belongs to another Worker")
         if view.has_lost_secrets(version.uid):
-            raise dependency_conflict("a Version has lost its secrets: create a new one and select that")
+            raise dependency_conflict(
+                f"the Version{named(view, version)} has lost its secrets: create a new one and select that"
+            )
         match fitness(version, required_classes(view, worker_uid), required_handlers(view, worker_uid)):
             case Fitness.UNFIT:
-                raise dependency_conflict(
-                    "a Version lacks a class or handler that something attached to the Worker needs"
-                )
+                raise dependency_conflict(lacking(view, version, worker_uid))
             case Fitness.UNVERIFIED if version.unfinished is None:
-                raise dependency_conflict("a Version could not be verified")
+                raise dependency_conflict(f"the Version{named(view, version)} could not be verified")
             case _:
                 pass

@@ -14,7 +14,7 @@ from host.forms.deployed_weights import (
     selected_versions,
     weights_in_force,
 )
-from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
+from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task, named
 from host.forms.spec import closed_object, reference
 from host.model.errors import CallerError, ErrorCode, FailureCode, dependency_conflict, invalid_spec
 from host.model.faults import register
@@ -88,9 +88,9 @@ class WorkerEndpoint(Form[WorkerEndpointSpec]):
         return {**observed, "activeDeploymentRouteReady": False}
 
     def _check(self, view: StateView, uid: str | None, spec: WorkerEndpointSpec) -> None:
-        others = (each for each in view.referrers(spec.worker_uid, self.url) if each.uid != uid)
-        if any(map(is_standing, others)):
-            raise dependency_conflict("the Worker has another endpoint")
+        others = [each for each in view.referrers(spec.worker_uid, self.url) if each.uid != uid and is_standing(each)]
+        if others:
+            raise dependency_conflict(f"the Worker has another endpoint{named(view, others[0])}")
         if active_deployment(view, spec.worker_uid) is None:
             raise dependency_conflict("the Worker has no active Deployment")
         found = {http_fitness(view, version_uid) for version_uid in selected_versions(view, spec.worker_uid)}
