@@ -42,6 +42,7 @@ async def test_a_version_that_cannot_answer_is_told_of_the_endpoint_and_only_thr
     good = await api.version(worker, "good", ("A", "B", "C"))
     deployment = await api.made("WorkerDeployment", "live", deployment_spec(worker, (good, 10000)))
     await api.made("WorkerEndpoint", "site", {"worker": ref(worker)})
+    await _check_only_what_is_missing(api, worker, deployment)
     bad = await api.version(worker, "bad", ("A", "B", "C"), handlers=())
     refused = await api.update(deployment, 1, deployment_spec(worker, (bad, 10000)))
     assert (
@@ -53,6 +54,14 @@ async def test_a_version_that_cannot_answer_is_told_of_the_endpoint_and_only_thr
     worse = await api.version(worker, "worse", handlers=())
     refused = await api.update(deployment, 1, deployment_spec(worker, (worse, 10000)))
     assert "for DurableWorkflow 'f-C' and 1 more; it exports no Workflow class" in await detail(refused)
+
+
+async def _check_only_what_is_missing(api: Api, worker: str, deployment: str) -> None:
+    workflow = await api.made("DurableWorkflow", "f", {"worker": ref(worker), "className": "A"})
+    answering = await api.version(worker, "answering", ("B",))
+    refused = await api.update(deployment, 1, deployment_spec(worker, (answering, 10000)))
+    assert await detail(refused) == "the Version 'answering' lacks the class A for DurableWorkflow 'f'; it exports B"
+    assert (await api.delete(workflow, 1)).status_code == 200
 
 
 @pytest.mark.req("MW-01", "WE-08", "WD-02")
