@@ -1,5 +1,6 @@
 """One host's parts above workerd: stores, artifacts, engines and backends, wired and started in order."""
 
+import logging
 import random
 import secrets
 from collections.abc import Awaitable
@@ -37,6 +38,8 @@ from host.model.private_keys import PrivateKeys
 from host.model.time import ControlledClock, RealTime
 from host.ports import Backend
 from host.sqlite import Database
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,19 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     await around.workerd.finish_opening(await routing.table())
     workflows.start()
     withdrawals.start()
-    await engine.start()
+    _warn_of_losses(await engine.start(), around.state.host_key)
     return Host(around.clock, faults, artifacts, around.workerd, workflows, withdrawals, engine, triggers)
+
+
+def _warn_of_losses(lost: int, host_key: Path) -> None:
+    """Tell the operator: a lost key is made anew silently, and nobody may ask for the Versions for long (WV-12)."""
+    if lost:
+        _LOG.warning(
+            "%s lost the secrets: %s does not open them; restore that file and start again, "
+            "or create new Versions with the values and select these",
+            "1 Version has" if lost == 1 else f"{lost} Versions have",
+            host_key,
+        )
 
 
 async def _opened(opening: Awaitable[Database], stack: AsyncExitStack) -> Database:

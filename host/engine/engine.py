@@ -135,11 +135,15 @@ class Engine:
         vault, cursors = Vault(keys, limits.private_value_s), Cursors(secret, limits.cursor_window_s)
         return cls(database, clock, real_time, ids, backend, faults, limits, capabilities, forms, vault, cursors)
 
-    async def start(self) -> None:
-        """Find out what was lost meanwhile, then take up every unfinished Operation of an earlier host."""
-        await self._losses.look()
+    async def start(self) -> int:
+        """Find out what was lost meanwhile, then take up every unfinished Operation of an earlier host.
+
+        Returns how many Versions are without their secrets (WV-12).
+        """
+        lost = await self._losses.look()
         await self._executor.recover()
         self._keeping.start()
+        return lost
 
     def stop_accepting(self) -> None:
         """Refuse new mutations from now on; replays and reads are answered until `close` (HA-14)."""

@@ -27,15 +27,19 @@ class Losses:
         self._backend = backend
         self._forms = forms
 
-    async def look(self) -> None:
-        """Note every change since the last look, with fresh observations of all that it concerns, in one commit."""
+    async def look(self) -> int:
+        """Note every change since the last look, with fresh observations of all that it concerns, in one commit.
+
+        Returns how many Versions are without their secrets now.
+        """
         lost = await self._backend.versions.lost_secrets()
         concerned = await self._database.read(lambda tx: _concerned(tx, lost, self._forms))
         if not concerned:
-            return
+            return len(lost)
         observations = {each.uid: observed for each in concerned if (observed := await self._observe(each)) is not None}
         now = self._clock.now_ms()
         await self._database.write(lambda tx: _note(tx, lost, observations, self._forms, now))
+        return len(lost)
 
     async def _observe(self, resource: Resource) -> JsonObject | None:
         """`None` when it cannot be asked now: the old observation stays, with its old time."""

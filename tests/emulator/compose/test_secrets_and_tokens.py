@@ -111,6 +111,11 @@ def test_a_secret_reaches_the_worker_through_kills_and_no_file_holds_it(tmp_path
     assert SECRET.encode() not in stored(tmp_path)
 
 
+def warnings_in(log: Path, key: Path) -> int:
+    """Warnings of all starts so far."""
+    return log.read_text().count(f"1 Version has lost the secrets: {key} does not open them; restore")
+
+
 @pytest.mark.req("WV-12", "WD-08", "HA-65")
 def test_a_lost_host_key_shows_on_everything_that_needed_it(tmp_path: Path) -> None:
     tokens, state = tmp_path / "tokens.toml", tmp_path / "state"
@@ -133,6 +138,7 @@ def test_a_lost_host_key_shows_on_everything_that_needed_it(tmp_path: Path) -> N
             answer = client.ingress.send("GET", "/")
             assert answer.status_code == status, answer.text
             assert (SECRET in answer.text) is is_ready
+            assert warnings_in(tmp_path / "host.log", key) == (1 if life else 0)
         finally:
             client.close()
             process.kill()
