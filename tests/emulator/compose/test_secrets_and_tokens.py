@@ -150,42 +150,50 @@ FLOW = (
 )
 
 
+class Flows:
+    """Workflows by the name of their Worker, as management shows them to a client."""
+
+    def __init__(self) -> None:
+        self.uids: dict[str, str] = {}
+
+    def make(self, client: Client, name: str, identifier: str) -> int:
+        """The status of the answer."""
+        body, headers = json.dumps({"id": identifier}).encode(), {"Content-Type": "application/json"}
+        path = f"/v1/workflows/{self.uids[name]}/instances"
+        return client.management.send("POST", path, content=body, headers=headers).status_code
+
+    def status(self, client: Client, name: str, identifier: str) -> str:
+        path = f"/v1/workflows/{self.uids[name]}/instances/{identifier}"
+        return str(client.management.send("GET", path).json()["status"])
+
+
+def advance(client: Client) -> None:
+    body, headers = b'{"seconds": 61}', {"Content-Type": "application/json"}
+    answer = client.management.send("POST", "/v1/clock/advance", content=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+
+
 @pytest.mark.req("WD-08", "DW-02", "DW-18", "DW-35")
 def test_workflows_that_lost_their_secrets_take_nothing_and_hold_up_nobody(tmp_path: Path) -> None:
     tokens, state = tmp_path / "tokens.toml", tmp_path / "state"
     token = add_token(tokens, "alice")
     words = ["--state-dir", str(state), "--ingress-port", "0", "--auth", f"tokens:{tokens}"]
-    workflows: dict[str, str] = {}
-
-    def made(client: Client, name: str, identifier: str) -> int:
-        body = json.dumps({"id": identifier}).encode()
-        headers = {"Content-Type": "application/json"}
-        path = f"/v1/workflows/{workflows[name]}/instances"
-        return client.management.send("POST", path, content=body, headers=headers).status_code
-
-    def status(client: Client, name: str, identifier: str) -> str:
-        path = f"/v1/workflows/{workflows[name]}/instances/{identifier}"
-        return str(client.management.send("GET", path).json()["status"])
-
-    def advance(client: Client) -> None:
-        body, headers = b'{"seconds": 61}', {"Content-Type": "application/json"}
-        answer = client.management.send("POST", "/v1/clock/advance", content=body, headers=headers)
-        assert answer.status_code == 200, answer.text
+    flows, sleepers = Flows(), [f"i{number}" for number in range(20)]
 
     def before(client: Client) -> None:
-        workflows["secret"] = deploy_flow(client, "secret", {"TOKEN": SECRET})
-        workflows["open"] = deploy_flow(client, "open", {})
-        assert [made(client, "secret", f"i{number}") for number in range(20)] == [200] * 20
-        wait_until(lambda: {status(client, "secret", f"i{number}") for number in range(20)} == {"sleeping"})
+        flows.uids["secret"] = deploy_flow(client, "secret", {"TOKEN": SECRET})
+        flows.uids["open"] = deploy_flow(client, "open", {})
+        assert [flows.make(client, "secret", each) for each in sleepers] == [200] * 20
+        wait_until(lambda: {flows.status(client, "secret", each) for each in sleepers} == {"sleeping"})
 
     def after(client: Client) -> None:
         advance(client)
-        assert made(client, "secret", "late") != 200
-        assert made(client, "open", "one") == 200
-        wait_until(lambda: status(client, "open", "one") == "sleeping")
+        assert flows.make(client, "secret", "late") != 200
+        assert flows.make(client, "open", "one") == 200
+        wait_until(lambda: flows.status(client, "open", "one") == "sleeping")
         advance(client)
-        wait_until(lambda: status(client, "open", "one") == "complete")
-        assert {status(client, "secret", f"i{number}") for number in range(20)} == {"sleeping"}
+        wait_until(lambda: flows.status(client, "open", "one") == "complete")
+        assert {flows.status(client, "secret", each) for each in sleepers} == {"sleeping"}
 
     for live in (before, after):
         process = HostProcess(words, tmp_path / "ready.json", tmp_path / "host.log")
