@@ -94,9 +94,13 @@ class Engine:
         """Return when no context executes and nothing is due at this instant. The caller sets a limit of real time."""
         while True:
             heard = self._around.activity.count
-            if not len(self._executions) and not await self._has_due() and not len(self._executions):
+            if not len(self._executions) and not await self._has_due() and self._rested_since(heard):
                 return
             await self._around.activity.after(heard)
+
+    def _rested_since(self, heard: int) -> bool:
+        """Whether nothing has begun or ended meanwhile: what ended may have left an instance that is due now."""
+        return not len(self._executions) and self._around.activity.count == heard
 
     async def _has_due(self) -> bool:
         return await self._retention.has_due() or await self._scheduler.has_due()

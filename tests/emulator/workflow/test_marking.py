@@ -156,6 +156,26 @@ async def test_nothing_of_a_closing_workflow_is_queued(start: Boot) -> None:
     assert not await host.engine._scheduler.has_due()
 
 
+@pytest.mark.req("DW-35")
+async def test_rest_is_looked_for_again_when_something_ended_during_the_look(
+    start: Boot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A context that ends meanwhile may leave its instance queued again, which the look was too early to see."""
+    host = await asleep(start, {"i": 10})
+    looks = 0
+
+    async def has_due() -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            host.engine._around.activity.ring()
+        return False
+
+    monkeypatch.setattr(host.engine._scheduler, "has_due", has_due)
+    await host.idle()
+    assert looks == 2
+
+
 @pytest.mark.req("DW-17")
 async def test_a_queued_sleeper_is_terminated_without_a_context(start: Boot) -> None:
     host = await asleep(start, {"i": 10})
