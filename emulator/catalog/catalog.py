@@ -74,7 +74,7 @@ class Catalog:
         [found] = await self._database.query([rows.select_version(version_uid)])
         return rows.version_of(found.rows[0], self._secrets.unseal) if found.rows else None
 
-    async def lost_secrets(self) -> frozenset[str]:
+    async def note_lost_secrets(self) -> frozenset[str]:
         """Uids of the Versions whose sealed secrets do not open with this host's key (WV-12).
 
         Their rows say so from then on: no Workflow that would run on one is ready (WD-08, DW-18).

@@ -59,7 +59,7 @@ class CatalogVersions:
         await self._catalog.put_version(version)
 
     async def lost_secrets(self) -> frozenset[str]:
-        return await self._catalog.lost_secrets()
+        return await self._catalog.note_lost_secrets()
 
     async def is_executing(self, version_uid: str) -> bool:
         return await self._starts.is_executing(version_uid) or await self._routing.is_executing(version_uid)

@@ -77,7 +77,7 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     rows = Rows(FileDriver(emulator_database))
     keys = load_keys(around.state.host_key)
     catalog = Catalog(rows, keys)
-    await catalog.lost_secrets()  # before anything asks for what is ready
+    await catalog.note_lost_secrets()  # before anything asks for what is ready
     words = around.workerd.words
     routing = Routing(catalog, around.workerd.gateway, around.options.default_worker, words.name_workers)
     sources = HttpsSources(around.options.artifact_origins)
