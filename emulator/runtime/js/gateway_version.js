@@ -74,19 +74,35 @@ export class V extends DurableObject {
   #taken = 0;
   #count = (change) => (this.#open += change);
 
-  async fetch(request) {
-    this.#open += 1;
-    this.#taken += 1;
-    try {
-      const told = common.busy.get(this.#uid);
-      if (told !== true) await (told ?? this.#tellBusy());
-      return counted(await this.#answer(request), this.#count);
-    } finally {
-      this.#open -= 1;
-    }
+  fetch(request) {
+    const app = this.#apps.get(kindOfClock());
+    const isSaid = common.busy.get(this.#uid) === true;
+    this.#take();
+    const answer = isSaid && app?.requests !== undefined ? ask(app, request) : this.#answer(request);
+    return answer.then(this.#answered, this.#failed);
   }
 
+  #take() {
+    this.#open += 1;
+    this.#taken += 1;
+  }
+
+  #answered = (response) => {
+    this.#open -= 1;
+    return counted(response, this.#count);
+  };
+
+  #failed = (error) => {
+    this.#open -= 1;
+    throw error;
+  };
+
   // Before the code runs: should it never stop, the host knows whose it may be. Said again only after a rest.
+  async #busy() {
+    const told = common.busy.get(this.#uid);
+    if (told !== true) await (told ?? this.#tellBusy());
+  }
+
   #tellBusy() {
     const told = this.#sayAhead("!busy").then(() => common.busy.set(this.#uid, true));
     common.busy.set(this.#uid, told);
@@ -117,10 +133,9 @@ export class V extends DurableObject {
 
   /** Run another handler than `fetch`; resolves to the text in which http.js tells its end. */
   async call(handler, event) {
-    this.#open += 1;
-    this.#taken += 1;
+    this.#take();
     try {
-      if (common.busy.get(this.#uid) !== true) await (common.busy.get(this.#uid) ?? this.#tellBusy());
+      await this.#busy();
       const app = await this.#opened();
       if (app === undefined) throw new Error("the Version was retired");
       return await (await ask(app, app.control + "call/" + handler, { method: "POST", body: event })).text();
@@ -130,6 +145,7 @@ export class V extends DurableObject {
   }
 
   async #answer(request) {
+    await this.#busy();
     const app = await this.#opened();
     return app === undefined ? plain(503, "This Version was retired.") : ask(app, request);
   }
@@ -163,7 +179,7 @@ export class V extends DurableObject {
 
   /** The code that goes by the present kind of clock, evaluated; undefined once the Version is retired. */
   async #opened() {
-    const app = this.#app(common.clock === SYSTEM ? SYSTEM : "controlled");
+    const app = this.#app(kindOfClock());
     if (app.requests === undefined) {
       app.loading ??= this.#load(app).finally(() => (app.loading = undefined));
       await app.loading;
@@ -214,6 +230,10 @@ export class V extends DurableObject {
   #settle({ workerUid, versionUid }) {
     return this.ctx.exports.Host({ props: { versionUid, binding: "batch", kind: "batch", targetUid: workerUid } });
   }
+}
+
+function kindOfClock() {
+  return common.clock === SYSTEM ? SYSTEM : "controlled";
 }
 
 async function ask(app, request, init) {

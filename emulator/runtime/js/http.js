@@ -166,19 +166,11 @@ export class Requests {
     this.#state = state;
   }
 
-  async fetch(request) {
+  fetch(request) {
     const url = requestUrl(request);
-    if (url === this.#control + "load") return loaded(this.#native);
-    if (url === this.#control + "running") return new Resp("" + running);
-    const clock = this.#control + "clock/"; // and "frozen/<ms>" or "ahead/<ms>": first of all, and when the clock changed
-    if (startsWith(url, clock)) return goBy(slice(url, clock.length));
-    running += 1;
-    const state = { __proto__: null, pending: 1, depth: 0 };
+    if (startsWith(url, this.#control)) return this.#obey(slice(url, this.#control.length), request);
+    const state = begun();
     const ctx = contextOf(this.#state, state);
-    const call = this.#control + "call/"; // and the name of a handler, with its event as the body
-    if (startsWith(url, call)) {
-      return runIn(requests, state, handle, slice(url, call.length), request, this.#native, ctx, state);
-    }
     const told = header(headersOf(request), DEPTH);
     if (told !== null && startsWith(told, this.#depthKey)) {
       state.depth = +slice(told, this.#depthKey.length);
@@ -187,4 +179,20 @@ export class Requests {
     }
     return runIn(requests, state, answer, request, this.#native, ctx, state);
   }
+
+  // What the kernel asks for: "load", "running", "clock/frozen/<ms>" or "clock/ahead/<ms>" (first of all, and when the clock
+  // changed), or "call/" and the name of a handler, with its event as the body.
+  async #obey(order, request) {
+    if (order === "load") return loaded(this.#native);
+    if (order === "running") return new Resp("" + running);
+    if (startsWith(order, "clock/")) return goBy(slice(order, 6));
+    const state = begun();
+    const ctx = contextOf(this.#state, state);
+    return runIn(requests, state, handle, slice(order, 5), request, this.#native, ctx, state);
+  }
+}
+
+function begun() {
+  running += 1;
+  return { __proto__: null, pending: 1, depth: 0 };
 }

@@ -123,16 +123,22 @@ async function firstRoutes() {
 }
 
 export default {
-  async fetch(request, env) {
-    const known = await firstRoutes();
-    if (known === undefined) return plain(503, "The host has not said where requests go.");
-    const url = new URL(request.url);
-    const route = known.at(url.hostname);
-    if (route === undefined) return missing(url, known);
-    const { version, why } = choose(route);
-    return version === undefined ? plain(503, why) : deliver(version, request, env, 0);
+  fetch(request, env) {
+    return common.routes === undefined ? serveLater(request, env) : serve(request, env, common.routes);
   },
 };
+
+async function serveLater(request, env) {
+  const known = await firstRoutes();
+  return known === undefined ? plain(503, "The host has not said where requests go.") : serve(request, env, known);
+}
+
+function serve(request, env, known) {
+  const route = known.ofUrl(request.url);
+  if (route === undefined) return missing(new URL(request.url), known);
+  const { version, why } = choose(route);
+  return version === undefined ? plain(503, why) : deliver(version, request, env, 0);
+}
 
 /** The Version that takes a request by the weights in force, or why none can (WD-03). */
 function choose(route) {

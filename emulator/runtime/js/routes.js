@@ -1,6 +1,8 @@
 // Where requests go, as the host's table says: hostname -> Worker -> Version by weight (WD-01, WD-03). A table is replaced
 // whole, so a request sees one or the other. Loads no code.
 
+const ORIGINS_KEPT = 1000;
+
 /** One Worker of the table. */
 class Route {
   #versions;
@@ -33,6 +35,7 @@ class Route {
 export class Routes {
   #byHostname = new Map();
   #byUid = new Map();
+  #byOrigin = new Map();
   #fallback;
 
   constructor(table) {
@@ -44,7 +47,18 @@ export class Routes {
     this.#fallback = this.#byHostname.get(table.fallback);
   }
 
-  at(hostname) {
+  /** The Worker that answers at this absolute URL. What an origin led to is remembered: to take a URL apart costs more. */
+  ofUrl(url) {
+    const origin = url.slice(0, url.indexOf("/", url.indexOf("//") + 2));
+    let route = this.#byOrigin.get(origin);
+    if (route === undefined) {
+      route = this.#at(new URL(url).hostname);
+      if (route !== undefined && this.#byOrigin.size < ORIGINS_KEPT) this.#byOrigin.set(origin, route);
+    }
+    return route;
+  }
+
+  #at(hostname) {
     return this.#byHostname.get(hostname) ?? (isNobodysName(hostname) ? this.#fallback : undefined);
   }
 
