@@ -59,6 +59,12 @@ def add_parser(subparsers: "SubParsers") -> None:
 
 def _add_runner_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--gateway-processes",
+        type=_count(),
+        metavar="N",
+        help="processes for requests to Workers when one is busy (default: one per processor, 4 at most)",
+    )
+    parser.add_argument(
         "--runners",
         type=_count(),
         metavar="N",
@@ -111,6 +117,7 @@ def _options(arguments: argparse.Namespace) -> "HostOptions":
         default_worker=arguments.default_worker,
         token_file=arguments.auth,
         artifact_origins=tuple(map(_artifact_origin, arguments.allow_artifact_origin)),
+        gateway_processes=arguments.gateway_processes,
         outbound=_outbound_options(arguments.allow_outbound),
         runners=RunnerOptions(
             runners=arguments.runners,

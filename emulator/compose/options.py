@@ -36,6 +36,7 @@ class HostOptions:
     """`default_worker` is the name that `localhost` reaches when there are several Workers.
 
     `artifact_origins` may be fetched from though they are private (WB-06).
+    `gateway_processes` None is one per processor, 4 at most.
     `token_file` None is no authentication: everybody who reaches the loopback address is `local` (HA-21).
     """
 
@@ -45,5 +46,6 @@ class HostOptions:
     default_worker: str | None = None
     token_file: Path | None = None
     artifact_origins: tuple[AllowedOrigin, ...] = ()
+    gateway_processes: int | None = None
     outbound: OutboundOptions = field(default_factory=OutboundOptions)
     runners: RunnerOptions = field(default_factory=RunnerOptions)

@@ -14,6 +14,7 @@ from emulator.compose.options import HostOptions
 from emulator.compose.state import StateDirectory
 from emulator.runtime.app_log import AppLog
 from emulator.runtime.config import KeyPair
+from emulator.runtime.crew_size import default_processes
 from emulator.runtime.gateway import Gateway
 from emulator.runtime.kernels import KernelSettings, OutboundPolicy, SecureListener
 from emulator.runtime.locate import Runtime, locate_runtime
@@ -95,7 +96,9 @@ async def spawn_workerd_side(
     pool = RunnerPool(launcher, kernel, _pool_settings(options), calls, clock, real_time)
     stack.push_async_callback(pool.close)
     secure = SecureListener(listeners.secure, KeyPair(identity.certificate.read_text(), identity.key.read_text()))
-    gateway = Gateway(launcher, kernel, listeners.ingress, calls, clock, real_time, services=services, secure=secure)
+    most = options.gateway_processes or default_processes()
+    public = listeners.ingress
+    gateway = Gateway(launcher, kernel, public, calls, clock, real_time, services=services, secure=secure, most=most)
     stack.push_async_callback(gateway.close)
     side = WorkerdSide(launcher, calls, pool, gateway, said, str(state.path / _WORDS))
     stack.push_async_callback(side.abandon)

@@ -12,7 +12,7 @@ from typing import Literal, assert_never
 from emulator.contexts import BindingCalls, StopEvidence
 from emulator.events import HandlerCall, HandlerEnd
 from emulator.runtime import handler_calls
-from emulator.runtime.gateway_post import GatewayPost, Supply
+from emulator.runtime.gateway_post import GatewayPost, Growth, Supply
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
 from emulator.runtime.gateway_watchdog import CPU_LIMIT_S, Ending, GatewayWatchdog
 from emulator.runtime.kernels import (
@@ -40,7 +40,7 @@ _DRAIN_POLL_S = 0.05
 
 class Gateway:
     """Serves `listener`, `secure` over TLS, and `services` for the calls of execution contexts; all stay the caller's
-    to close.
+    to close. When requests keep a process busy others join it, up to `most`.
 
     Use on one event loop, in the main thread.
     """
@@ -56,6 +56,7 @@ class Gateway:
         cpu_limit_s: float = CPU_LIMIT_S,
         services: socket.socket | None = None,
         secure: SecureListener | None = None,
+        most: int = 1,
     ) -> None:
         self._public = {PUBLIC_SOCKET: listener}
         if secure is not None:
@@ -71,7 +72,7 @@ class Gateway:
         supply = Supply(launcher, calls, real_time, GatewayWatchdog(real_time, cpu_limit_s), self._prepare)
         doors = [launcher.listen() for _ in range(WARDS)]
         config = gateway_config(settings, None if secure is None else secure.key_pair, [path for _, path in doors])
-        self._post = GatewayPost(supply, config, sockets, self._report, self._dismiss)
+        self._post = GatewayPost(supply, config, sockets, self._report, Growth(most, self._dismiss))
         alone = ward_config(settings)
         self._wards = Wards(
             [door for door, _ in doors],

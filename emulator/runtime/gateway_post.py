@@ -1,4 +1,4 @@
-"""One place where requests are answered: its listening sockets, the process on them, and whoever stands in for it.
+"""One place where requests are answered: its listening sockets and the crew of processes on them.
 
 Knows no table and no Version: whoever owns the post prepares each process and is told how it ended.
 """
@@ -7,10 +7,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from socket import socket
 
 from emulator.contexts import BindingCalls
 from emulator.runtime.config import Config
+from emulator.runtime.crew_size import CrewSize
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
 from emulator.runtime.gateway_watchdog import Ending, GatewayWatchdog
 from emulator.runtime.process import Launcher, WorkerdFailed
@@ -37,11 +39,26 @@ class Supply:
     prepare: Prepare
 
 
-class GatewayPost:
-    """Keeps a process on `sockets`; `report` is told of each end.
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a crew may change: at most so many processes that turn, and what ends one once nothing runs in it."""
 
-    With `dismiss`, which ends a process once nothing runs in it, a process whose event loop does not turn gets an
-    understudy on the same sockets: new connections are answered at once, whatever becomes of it.
+    most: int
+    dismiss: Dismiss
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    process: GatewayProcess
+    is_doubted: bool = False
+    is_leaving: bool = False
+
+
+class GatewayPost:
+    """Keeps a crew of one on `sockets`; `report` is told of each end.
+
+    With `growth` another one joins when all are busy, and leaves after a quiet time. Whoever's event loop does not turn
+    is not counted: somebody joins instead, so that new connections are answered at once, whatever becomes of it.
     """
 
     def __init__(
@@ -50,24 +67,25 @@ class GatewayPost:
         config: Config,
         sockets: Mapping[str, socket],
         report: Report,
-        dismiss: Dismiss | None = None,
+        growth: Growth | None = None,
     ) -> None:
         self._supply = supply
         self._config = config
         self._sockets = sockets
         self._report = report
-        self._dismiss = dismiss
+        self._growth = growth
+        self._size = CrewSize(1 if growth is None else growth.most)
         self._live: set[GatewayProcess] = set()
-        self._process: GatewayProcess | None = None
-        self._understudy: asyncio.Task[GatewayProcess] | None = None
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._crew: list[_Member] = []
+        self._starting: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_resting = False
         self._changed = asyncio.Condition()
-        self._run: asyncio.Task[None] | None = None
 
     @property
     def process(self) -> GatewayProcess | None:
-        """The one that serves now, none while its successor starts."""
-        return self._process
+        """The one to speak to: the eldest that turns; none while a successor starts."""
+        return next((member.process for member in (*self._able, *self._crew)), None)
 
     @property
     def live(self) -> frozenset[GatewayProcess]:
@@ -76,17 +94,16 @@ class GatewayPost:
 
     async def open(self) -> None:
         """Start the first process. Raises `WorkerdFailed`."""
-        process = await self._spawn()
-        await self._become(process)
-        self._run = asyncio.create_task(self._supervise(process))
+        await self._join(await self._spawn())
 
     def open_soon(self) -> None:
         """The same without waiting, as often as it takes."""
-        self._run = asyncio.create_task(self._open_and_supervise())
+        self._tend()
 
     async def rest(self) -> None:
-        """Start no more processes; those there are go on."""
-        tasks = [task for task in (self._run, self._understudy, *self._leaving) if task is not None]
+        """Start and dismiss no more processes; those there are go on, unwatched."""
+        self._is_resting = True
+        tasks = [*self._tasks, *([] if self._starting is None else [self._starting])]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -98,56 +115,75 @@ class GatewayPost:
         await asyncio.gather(*(process.end() for process in self.live))
 
     async def serving(self, after: GatewayProcess | None = None) -> GatewayProcess:
-        """The process that serves, once there is one other than `after`."""
+        """The process to speak to, once there is one other than `after`."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self._process is not None and self._process is not after)
-            assert self._process is not None
-            return self._process
+            await self._changed.wait_for(lambda: self.process not in (None, after))
+            assert self.process is not None
+            return self.process
 
-    async def _open_and_supervise(self) -> None:
+    @property
+    def _able(self) -> list[_Member]:
+        """Who answers, eldest first. Where nobody may join, one in doubt is waited for all the same."""
+        return [member for member in self._crew if not member.is_leaving and not self._is_out(member)]
+
+    def _is_out(self, member: _Member) -> bool:
+        return member.is_doubted and self._growth is not None
+
+    def _tend(self) -> None:
+        """Start whoever is missing, one at a time, and dismiss the youngest while there are too many."""
+        if self._is_resting:
+            return
+        able = self._able
+        if len(able) < self._size.wanted and self._starting is None:
+            self._starting = asyncio.create_task(self._start())
+        for member in able[self._size.wanted :]:
+            self._send_off(member)
+
+    async def _start(self) -> None:
         process = await self._successor()
-        await self._become(process)
-        await self._supervise(process)
+        self._starting = None
+        await self._join(process)
 
-    async def _supervise(self, process: GatewayProcess) -> None:
-        while True:
-            ending = await self._supply.watchdog.watch(process, self._doubt)
-            await self._become(None)
-            self._report(process, ending)
-            process = await self._stand_in()
-            await self._become(process)
+    async def _join(self, process: GatewayProcess) -> None:
+        member = _Member(process)
+        self._run(self._watch(member))
+        await self._change(lambda: self._crew.append(member))
+        self._tend()
 
-    async def _become(self, process: GatewayProcess | None) -> None:
+    async def _watch(self, member: _Member) -> None:
+        ending = await self._supply.watchdog.watch(
+            member.process, partial(self._doubt, member), partial(self._note_load, member)
+        )
+        await self._change(lambda: self._crew.remove(member))
+        self._size.forget(member.process)
+        if ending.is_offence or not member.is_leaving:
+            self._report(member.process, ending)
+        self._tend()
+
+    async def _change(self, change: Callable[[], None]) -> None:
         async with self._changed:
-            self._process = process
+            change()
             self._changed.notify_all()
 
-    def _doubt(self, is_doubted: bool) -> None:
+    def _doubt(self, member: _Member, is_doubted: bool) -> None:
         """The event loop of the process does not turn, or does again."""
-        if self._dismiss is None:
-            return
-        if is_doubted and self._understudy is None:
-            self._understudy = asyncio.create_task(self._spawn())
-        elif not is_doubted and self._understudy is not None:
-            understudy, self._understudy = self._understudy, None
-            task = asyncio.create_task(self._send_off(understudy, self._dismiss))
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
+        member.is_doubted = is_doubted
+        self._tend()
 
-    async def _send_off(self, understudy: asyncio.Task[GatewayProcess], dismiss: Dismiss) -> None:
-        try:
-            await dismiss(await understudy)
-        except WorkerdFailed:
-            return
+    def _note_load(self, member: _Member, share: float) -> None:
+        able = [each.process for each in self._able]
+        self._size.note(member.process, share, able, self._supply.real_time.monotonic_s())
+        self._tend()
 
-    async def _stand_in(self) -> GatewayProcess:
-        understudy, self._understudy = self._understudy, None
-        if understudy is not None:
-            try:
-                return await understudy
-            except WorkerdFailed as error:
-                _LOG.error("an understudy of the gateway does not start: %s", error)
-        return await self._successor()
+    def _send_off(self, member: _Member) -> None:
+        if self._growth is not None:
+            member.is_leaving = True
+            self._run(self._growth.dismiss(member.process))
+
+    def _run(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _successor(self) -> GatewayProcess:
         pause_s = _FIRST_PAUSE_S

@@ -20,6 +20,7 @@ SUSPECT_CPU_S = 0.25
 """After so much of it somebody else should take the connections that come."""
 _LOOK_EVERY_S = 0.05
 _LOOKS_TO_SETTLE = 20
+_LOAD_WINDOW_S = 0.5
 _MUCH_MEMORY_BYTES = 1 << 30
 
 
@@ -40,10 +41,13 @@ class GatewayWatchdog:
         self._real_time = real_time
         self._cpu_limit_s = cpu_limit_s
 
-    async def watch(self, process: GatewayProcess, on_doubt: Callable[[bool], None] = lambda doubted: None) -> Ending:
+    async def watch(
+        self, process: GatewayProcess, on_doubt: Callable[[bool], None], on_load: Callable[[float], None]
+    ) -> Ending:
         """Return once the process has ended, killed from here or not. `on_doubt` is told True when its event loop has
-        not turned for a while, and False when it turned after all."""
-        look = _Look(process, self._cpu_limit_s, on_doubt)
+        not turned for a while, and False when it turned after all; `on_load`, twice a second while it turns, what
+        share of a processor it burns."""
+        look = _Look(process, self._cpu_limit_s, on_doubt, _Load(self._real_time, on_load))
         looking = asyncio.create_task(self._look_until_spinning(look))
         try:
             return look.ending(await asyncio.shield(process.exited))
@@ -55,13 +59,34 @@ class GatewayWatchdog:
             await self._real_time.sleep_s(_LOOK_EVERY_S)
 
 
+class _Load:
+    """Tells the share of a processor that is burnt, window by window."""
+
+    def __init__(self, real_time: RealTime, tell: Callable[[float], None]) -> None:
+        self._real_time = real_time
+        self._tell = tell
+        self._since_s = real_time.monotonic_s()
+        self._cpu_s = 0.0
+
+    def note(self, cpu_s: float) -> None:
+        """So much processor time since the start of the process."""
+        passed_s = self._real_time.monotonic_s() - self._since_s
+        if passed_s >= _LOAD_WINDOW_S:
+            self._tell((cpu_s - self._cpu_s) / passed_s)
+            self._since_s += passed_s
+            self._cpu_s = cpu_s
+
+
 class _Look:
     """What is known of one process from looking at it time and again."""
 
-    def __init__(self, process: GatewayProcess, cpu_limit_s: float, on_doubt: Callable[[bool], None]) -> None:
+    def __init__(
+        self, process: GatewayProcess, cpu_limit_s: float, on_doubt: Callable[[bool], None], load: _Load
+    ) -> None:
         self._process = process
         self._cpu_limit_s = cpu_limit_s
         self._on_doubt = on_doubt
+        self._load = load
         self._turned_at_cpu_s = 0.0
         self._pongs = -1
         self._is_suspect = False
@@ -93,6 +118,7 @@ class _Look:
         return Ending(status, "the process was killed from outside", much)
 
     def _note_turn(self, figures: ProcessFigures) -> None:
+        self._load.note(figures.cpu_s)
         self._is_suspect = False
         if self._is_doubted:
             self._is_doubted = False

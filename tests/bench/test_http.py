@@ -12,7 +12,7 @@ import signal
 import socket
 import statistics
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from emulator.runtime.config import Config, Socket, Worker
+from emulator.runtime.crew_size import default_processes
 from emulator.runtime.identity import figures_of
 from emulator.runtime.process import Launcher
 from tests.emulator.runtime.bundles import Bundler
@@ -38,17 +39,17 @@ READY_S = 60.0
 
 @dataclass
 class Target:
-    """Who answers on `port`; `pid` is one process that does all of it, if there is one."""
+    """Who answers on `port`; `pids` gives the processes that do all of it, none when they are not known."""
 
     name: str
     port: int
-    pid: int | None
+    pids: Callable[[], tuple[int, ...]]
     rates: list[float] = field(default_factory=list)
     costs_us: list[float] = field(default_factory=list)
 
     def cpu_s(self) -> float:
-        figures = None if self.pid is None else figures_of(self.pid)
-        return 0.0 if figures is None else figures.cpu_s
+        found = map(figures_of, self.pids())
+        return sum(figures.cpu_s for figures in found if figures is not None)
 
     async def measure(self) -> None:
         """One round of wrk against it."""
@@ -61,7 +62,8 @@ class Target:
         self.costs_us.append((self.cpu_s() - before_s) * 1e6 / int(count[1]))
 
     def line(self) -> str:
-        cost = "" if self.pid is None else f"  processor {statistics.median(self.costs_us):5.0f} us each"
+        pids = self.pids()
+        cost = f"  processor {statistics.median(self.costs_us):5.0f} us each, {len(pids)} processes" if pids else ""
         return f"{self.name:14} {statistics.median(self.rates):8.0f} requests/s ({min(self.rates):.0f}-{max(self.rates):.0f}){cost}"
 
 
@@ -78,15 +80,15 @@ async def bare_workerd(launcher: Launcher) -> AsyncIterator[Target]:
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
         worker = Worker("hello", {"main.js": HELLO}, {}, ())
         child = launcher.spawn(Config((worker,), (Socket("http", "hello"),)), {"http": listener})
-        yield Target("bare workerd", listener.getsockname()[1], child.pid)
+        yield Target("bare workerd", listener.getsockname()[1], lambda: (child.pid,))
         await child.end()
 
 
 @asynccontextmanager
 async def gateway(launcher: Launcher, bundler: Bundler) -> AsyncIterator[Target]:
-    ingress = Ingress(launcher, bundler)
+    ingress = Ingress(launcher, bundler, most=default_processes())
     await ingress.serve_handler("return new Response('hello');")
-    yield Target("takohost", ingress.port, ingress.gateway.pid)
+    yield Target("takohost", ingress.port, lambda: ingress.gateway.pids)
     await ingress.close()
 
 
@@ -113,7 +115,7 @@ async def wrangler(command: list[str], folder: Path) -> AsyncIterator[Target]:
     )
     try:
         await answers(ports[0])
-        yield Target("wrangler dev", ports[0], None)
+        yield Target("wrangler dev", ports[0], tuple)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         await process.wait()

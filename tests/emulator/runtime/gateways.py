@@ -54,6 +54,7 @@ class Ingress:
         tags: LogTags | None = None,
         secure: SecureListener | None = None,
         real_time: RealTime | None = None,
+        most: int = 1,
     ) -> None:
         self.secure = secure
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -75,6 +76,7 @@ class Ingress:
             cpu_limit_s,
             self.services,
             secure,
+            most,
         )
         self.client = httpx.AsyncClient(
             base_url=f"http://127.0.0.1:{self.port}", timeout=DEADLINE_S, limits=httpx.Limits(max_connections=8)
