@@ -2,10 +2,12 @@
 
 `python -m tests.mutants [DW | DW-34 ...]` works on copies in a temporary directory; `tests/mutants.toml` holds the
 spots. A mutant survives, and the run fails, when every test of its requirement passes all the same. It counts as
-surviving, too, when no test has the mark, one fails without it, or its `old` text does not occur exactly once.
+surviving, too, when no test has the mark, the one that fails does so without it, or its `old` text does not occur exactly
+once. Which test killed it is kept in `.mutants.json`: that one is tried first the next time.
 """
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -24,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 COPIED = ("host", "emulator", "tests", "docs", "fixtures", "pyproject.toml", "package.json", "package-lock.json")
 TIMEOUT_S = 300.0
 TIDY = shutil.ignore_patterns("__pycache__", "node_modules")
+KILLERS = ROOT / ".mutants.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,20 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a mutant ended: `killed`, or what is wrong in `why`."""
+    """How a mutant ended: `killed`, or what is wrong in `why`; the node id of the test that killed it, if one did."""
 
     killed: bool
     why: str
+    killer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What pytest's output says: how many tests failed and passed, and the node id of the first that failed."""
+
+    failed: int
+    passed: int
+    failing: str | None = None
 
 
 def read_mutants(path: Path) -> tuple[Mutant, ...]:
@@ -76,15 +89,16 @@ def apply_mutant(mutant: Mutant, tree: Path) -> str | None:
     return None
 
 
-def run_marked_tests(requirement: str, tree: Path) -> tuple[int, int] | None:
-    """(failed, passed) of the tests marked with `requirement`, up to the first failure; None when they hang."""
+def run_marked_tests(requirement: str, tree: Path, nodes: Sequence[str] = ()) -> Tally | None:
+    """Run `nodes`, or all tests, as far as they are marked with `requirement`, up to the first failure; None when they
+    hang."""
     quoting = [path for path in sorted((tree / "tests").rglob("test_*.py")) if quotes(path, requirement)]
-    files = [str(path) for path in sorted(quoting, key=starts_processes)]
-    if not files:
-        return 0, 0
+    chosen = nodes or [str(path.relative_to(tree)) for path in sorted(quoting, key=starts_processes)]
+    if not chosen:
+        return Tally(0, 0)
     options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not long and not bench", "--req", requirement]
-    command = [sys.executable, "-m", "pytest", *options, *files]
-    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tree)}
+    command = [sys.executable, "-m", "pytest", *options, *chosen]
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tree), "COLUMNS": "9999"}
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             command, cwd=tree, env=env, stdout=output, stderr=subprocess.DEVNULL, start_new_session=True
@@ -98,8 +112,14 @@ def run_marked_tests(requirement: str, tree: Path) -> tuple[int, int] | None:
                 os.killpg(process.pid, signal.SIGKILL)  # whatever broken code has left running, too
             process.wait()
         output.seek(0)
-        told = output.read()
-    return count_in(told, "failed") + count_in(told, "errors?"), count_in(told, "passed")
+        return tally(output.read())
+
+
+def tally(output: str) -> Tally:
+    """What pytest said, in figures."""
+    failing = re.search(r"^FAILED (.+?)(?: - |$)", output, re.MULTILINE)
+    failed = count_in(output, "failed") + count_in(output, "errors?")
+    return Tally(failed, count_in(output, "passed"), failing and failing[1])
 
 
 def quotes(path: Path, requirement: str) -> bool:
@@ -119,49 +139,84 @@ def count_in(output: str, word: str) -> int:
     return int(found[-1]) if found else 0
 
 
-def judge_mutant(mutant: Mutant) -> Outcome:
-    """Copy, break, test."""
+def judge_mutant(mutant: Mutant, killer: str | None = None) -> Outcome:
+    """Copy, break, test: first with the test that killed it before."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         tree = Path(name)
         copy_tree(tree)
         wrong = apply_mutant(mutant, tree)
         if wrong:
             return Outcome(False, wrong)
-        result = run_marked_tests(mutant.id, tree)
+        result = None if killer is None else run_marked_tests(mutant.id, tree, [killer])
+        if result is None or not result.failing:
+            result = run_marked_tests(mutant.id, tree)
     if result is None:
         return Outcome(True, f"hung for {TIMEOUT_S:.0f} s")
-    failed, passed = result
-    return Outcome(failed > 0, "a test failed" if failed else f"its {passed} tests passed")
+    if not result.failed:
+        return Outcome(False, f"its {result.passed} tests passed")
+    return Outcome(True, result.failing or "a test failed", result.failing)
+
+
+class Killers:
+    """Which test killed a mutant the last time, in a file: only ever a hint."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._guard = Lock()
+        try:
+            self._found: dict[str, str] = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError):
+            self._found = {}
+
+    def of(self, mutant: Mutant) -> str | None:
+        return self._found.get(self._key(mutant))
+
+    def note(self, mutant: Mutant, killer: str) -> None:
+        with self._guard:
+            self._found[self._key(mutant)] = killer
+            self._path.write_text(json.dumps(self._found, indent=0), "utf-8")
+
+    def _key(self, mutant: Mutant) -> str:
+        return "\n".join((mutant.id, mutant.file, mutant.old, mutant.new))
 
 
 class Judge:
-    """Judges mutants from several threads; the tests of each requirement run on the unbroken sources only once."""
+    """Judges mutants from several threads; what killed one is tried on the unbroken sources, and only once."""
 
-    def __init__(self) -> None:
+    def __init__(self, killers: Killers) -> None:
+        self._killers = killers
         self._guard = Lock()
-        self._locks: dict[str, Lock] = {}
-        self._faults: dict[str, str | None] = {}
+        self._locks: dict[tuple[str, str | None], Lock] = {}
+        self._faults: dict[tuple[str, str | None], str | None] = {}
 
     def judge(self, mutant: Mutant) -> Outcome:
         """Whether a test fails for the mutant, and for it alone."""
-        fault = self._fault_unbroken(mutant.id)
-        return Outcome(False, fault) if fault else judge_mutant(mutant)
+        outcome = judge_mutant(mutant, self._killers.of(mutant))
+        if not outcome.killed:
+            return outcome
+        fault = self._fault_unbroken(mutant.id, outcome.killer)
+        if fault:
+            return Outcome(False, fault)
+        if outcome.killer is not None:
+            self._killers.note(mutant, outcome.killer)
+        return outcome
 
-    def _fault_unbroken(self, requirement: str) -> str | None:
+    def _fault_unbroken(self, requirement: str, killer: str | None) -> str | None:
+        asked = (requirement, killer)
         with self._guard:
-            lock = self._locks.setdefault(requirement, Lock())
+            lock = self._locks.setdefault(asked, Lock())
         with lock:
-            if requirement not in self._faults:
-                self._faults[requirement] = fault_unbroken(requirement)
-            return self._faults[requirement]
+            if asked not in self._faults:
+                self._faults[asked] = fault_unbroken(requirement, killer)
+            return self._faults[asked]
 
 
-def fault_unbroken(requirement: str) -> str | None:
-    """What is wrong with a requirement's tests on the unbroken sources, or None when they run and pass."""
-    result = run_marked_tests(requirement, ROOT)
-    if result is None or result[0]:
-        return f"a test of {requirement} fails on the unbroken sources"
-    return None if result[1] else f"no test is marked with {requirement}"
+def fault_unbroken(requirement: str, killer: str | None = None) -> str | None:
+    """What is wrong with a test, or with all of a requirement, on the unbroken sources; None when they run and pass."""
+    result = run_marked_tests(requirement, ROOT, [] if killer is None else [killer])
+    if result is None or result.failed:
+        return f"{killer or f'a test of {requirement}'} fails on the unbroken sources"
+    return None if result.passed else f"no test is marked with {requirement}"
 
 
 def main(wanted: Sequence[str]) -> int:
@@ -172,7 +227,7 @@ def main(wanted: Sequence[str]) -> int:
         return 2
     survived = 0
     with ThreadPoolExecutor(os.cpu_count()) as judges:
-        for mutant, outcome in zip(chosen, judges.map(Judge().judge, chosen), strict=True):
+        for mutant, outcome in zip(chosen, judges.map(Judge(Killers(KILLERS)).judge, chosen), strict=True):
             survived += not outcome.killed
             print(
                 f"{'killed  ' if outcome.killed else 'SURVIVED'} {mutant.id}  {mutant.file}: {outcome.why}", flush=True

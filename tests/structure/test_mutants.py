@@ -1,11 +1,12 @@
 """The list of mutants is sound, and the runner does not mistake anything for a kill."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests import mutants
-from tests.mutants import Mutant, apply_mutant, count_in, read_mutants, select_mutants
+from tests.mutants import Judge, Killers, Mutant, Tally, apply_mutant, count_in, read_mutants, select_mutants, tally
 from tests.structure.sources import ROOT
 from tests.structure.test_requirements import read_titles
 
@@ -41,18 +42,61 @@ def test_the_summary_of_pytest_is_read() -> None:
     assert count_in("", "passed") == 0
 
 
-@pytest.mark.parametrize(("passed", "said"), [((1, 0), "a test failed"), ((0, 3), "its 3 tests passed")])
-def test_only_a_failing_test_kills(passed: tuple[int, int], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutants, "copy_tree", lambda tree: None)
-    monkeypatch.setattr(mutants, "apply_mutant", lambda mutant, tree: None)
-    monkeypatch.setattr(mutants, "run_marked_tests", lambda requirement, tree: passed)
-    outcome = mutants.judge_mutant(Mutant("DW-01", "f", "o", "n"))
-    assert (outcome.killed, outcome.why) == (passed[0] > 0, said)
+def test_the_first_failing_test_is_read() -> None:
+    output = "..\nFAILED tests/a.py::test_it[a loop] - AssertionError: FAILED x - y\n1 failed, 2 passed in 0.1s"
+    assert tally(output) == Tally(1, 2, "tests/a.py::test_it[a loop]")
+    assert tally("ERROR tests/a.py - ImportError\n1 error in 0.1s") == Tally(1, 0, None)
+    assert tally("3 passed in 0.1s") == Tally(0, 3, None)
 
 
-@pytest.mark.parametrize("result", [None, (1, 0), (0, 0)])
-def test_failing_hanging_or_absent_tests_of_unbroken_sources_are_a_fault(
-    result: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+MUTANT = Mutant("DW-01", "f", "o", "n")
+
+
+class Runs:
+    """Stands in for pytest: what it says of the broken and the unbroken sources, and what it was asked to run."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, broken: Tally | None, unbroken: Tally | None) -> None:
+        self.asked: list[tuple[bool, tuple[str, ...]]] = []
+        self._results = {True: unbroken, False: broken}
+        monkeypatch.setattr(mutants, "copy_tree", lambda tree: None)
+        monkeypatch.setattr(mutants, "apply_mutant", lambda mutant, tree: None)
+        monkeypatch.setattr(mutants, "run_marked_tests", self._run)
+
+    def _run(self, requirement: str, tree: Path, nodes: Sequence[str] = ()) -> Tally | None:
+        self.asked.append((tree == ROOT, tuple(nodes)))
+        return self._results[tree == ROOT]
+
+
+def judge(path: Path) -> mutants.Outcome:
+    return Judge(Killers(path / "killers")).judge(MUTANT)
+
+
+def test_only_a_failing_test_kills(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Runs(monkeypatch, Tally(0, 3), Tally(0, 3))
+    assert judge(tmp_path) == mutants.Outcome(False, "its 3 tests passed")
+    Runs(monkeypatch, Tally(1, 0, "t::a"), Tally(0, 1))
+    assert judge(tmp_path) == mutants.Outcome(True, "t::a", "t::a")
+    Runs(monkeypatch, None, Tally(0, 1))
+    assert judge(tmp_path).killed
+
+
+@pytest.mark.parametrize("unbroken", [None, Tally(1, 0, "t::a"), Tally(0, 0)])
+@pytest.mark.parametrize("broken", [Tally(1, 0, "t::a"), Tally(1, 0), None])
+def test_what_fails_hangs_or_is_absent_on_the_unbroken_sources_kills_nothing(
+    unbroken: Tally | None, broken: Tally | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(mutants, "run_marked_tests", lambda requirement, tree: result)
-    assert mutants.fault_unbroken("DW-01")
+    Runs(monkeypatch, broken, unbroken)
+    assert not judge(tmp_path).killed
+    assert not (tmp_path / "killers").exists()
+
+
+def test_the_killer_of_the_last_time_is_tried_first_and_no_more_than_a_hint(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs = Runs(monkeypatch, Tally(1, 5, "t::a"), Tally(0, 1))
+    assert judge(tmp_path).killed
+    assert judge(tmp_path).killed
+    assert runs.asked == [(False, ()), (True, ("t::a",)), (False, ("t::a",)), (True, ("t::a",))]
+    runs = Runs(monkeypatch, Tally(0, 1), Tally(0, 1))
+    assert not judge(tmp_path).killed
+    assert runs.asked == [(False, ("t::a",)), (False, ())]
