@@ -2,6 +2,7 @@
 killed with SIGKILL at a fault point, the host lives on."""
 
 import asyncio
+import contextlib
 import hashlib
 import itertools
 import json
@@ -126,9 +127,10 @@ class KillingFaults(FaultPoints):
     def reach(self, name: str) -> None:
         self.reached[name] += 1
         if (name, self.reached[name]) == self._occasion:
-            self.killed = self._pids()
-            for pid in self.killed:
-                os.kill(pid, signal.SIGKILL)
+            for pid in self._pids():
+                with contextlib.suppress(ProcessLookupError):  # the pool has ended it, and does not know yet
+                    os.kill(pid, signal.SIGKILL)
+                    self.killed.append(pid)
 
 
 class Desk:
@@ -140,19 +142,20 @@ class Desk:
         self.reruns: list[str] = []
 
     async def answer(self, call: BindingCall) -> str:
-        assert self.host is not None
+        host, reruns = self.host, self.reruns  # of the scenario that asks, however late it is answered
+        assert host is not None
         if call.context_id is None:
-            return await WorkflowCalls(self.host.engine.instances).answer(call)
+            return await WorkflowCalls(host.engine.instances).answer(call)
         name = json.loads(call.body)[1]
         await Diary(self.folder).effect(name)()
-        [failed, settled] = await self.host.database.query(
+        [failed, settled] = await host.database.query(
             [
                 Statement("SELECT COUNT(*) FROM workflow_attempts WHERE name = ?", (name,)),
                 Statement("SELECT 1 FROM workflow_steps WHERE name = ? AND state <> 'pending'", (name,)),
             ]
         )
         if settled.rows:
-            self.reruns.append(name)
+            reruns.append(name)
         return json.dumps(["ok", str(failed.rows[0][0])])
 
 
@@ -245,11 +248,12 @@ class Rig:
         return [pid for pid, count in census if count] or [pid for pid, _ in census]
 
     def gateways(self) -> list[int]:
-        return [] if self._gateway.pid is None else [self._gateway.pid]
+        """Every process that may have taken a request."""
+        return list(self._gateway.pids)
 
     async def settle(self, killed: list[int]) -> None:
-        """Return once nobody takes the killed processes for living ones."""
-        while set(killed) & {*self.gateways(), *(pid for pid, _ in self._pool.census())}:
+        """Return once the killed processes have successors: whoever comes next finds a runner and a gateway to kill."""
+        while not (_are_new(self.runners(), killed) and _are_new(self.gateways(), killed) and self._gateway.pid):
             await asyncio.sleep(0.002)
 
     @asynccontextmanager
@@ -285,3 +289,7 @@ class Rig:
             yield host, self._desk.reruns
         finally:
             await host.close()
+
+
+def _are_new(pids: list[int], killed: list[int]) -> bool:
+    return bool(pids) and not set(pids) & set(killed)

@@ -4,6 +4,7 @@ A scenario says what its instance does, how a caller brings it to its end over a
 then whatever died on the way.
 """
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -18,18 +19,29 @@ from tests.emulator.workflow.isolates import Body, Document, Step, StepFailed, W
 
 INSTANCE = "i"
 _TURNS = 20
+_LOOK_EVERY_S = 0.002
 
 
 class Diary:
-    """Effects as lines of a file, so that they are counted whatever dies."""
+    """Effects as lines of a file, so that they are counted whatever dies; while it is shut none is done."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "effects"
+        self._shut = folder / "shut"
+
+    def shut(self) -> None:
+        """Hold up every effect, also in hosts to come, until `open`."""
+        self._shut.touch()
+
+    def open(self) -> None:
+        self._shut.unlink(missing_ok=True)
 
     def effect(self, name: str, fails: int = 0, result: Document = None) -> Effect:
         """An effect that is written down; its first `fails` runs fail."""
 
         async def run() -> Document:
+            while self._shut.exists():
+                await asyncio.sleep(_LOOK_EVERY_S)
             with self._path.open("a") as file:
                 file.write(name + "\n")
             if self.counted()[name] <= fails:
@@ -44,7 +56,7 @@ class Diary:
 
 @dataclass(frozen=True)
 class Scenario:
-    """`steps` are name, state and attempts; `event` is sent when the instance waits, `early` right after the create."""
+    """`steps` are name, state and attempts; `event` is sent when the instance waits, `early` during its first step."""
 
     body: Callable[[Diary], Body]
     status: str
@@ -183,9 +195,14 @@ SCENARIOS = MappingProxyType(
 
 async def drive(scenario: Scenario, host: Host, folder: Path) -> None:
     """Bring the instance to its end; any of the calls may have been made by a host that died."""
+    diary = Diary(folder)
+    if scenario.early is not None:
+        diary.shut()  # else it would depend on the machine whether the event comes before its wait
     await allow(ErrorName.INSTANCE_EXISTS, host.create(INSTANCE))
     if scenario.early is not None:
+        await host.executing(contexts=0, steps=1)
         await _send_unless_there(host, scenario.early)
+        diary.open()
     if scenario.is_terminated:
         if (await host.status(INSTANCE)).status != "terminated":
             await host.executing(steps=1)
