@@ -5,7 +5,7 @@ Owns no behaviour: it knows neither a history nor a workerd process, so both sid
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from host.ports import BindingRecord, VersionRecord
 
@@ -14,6 +14,9 @@ __all__ = [
     "BindingCalls",
     "BindingRecord",
     "ContextStart",
+    "Loss",
+    "Notice",
+    "OnLost",
     "Runners",
     "RunnersBusy",
     "RunningContext",
@@ -71,6 +74,32 @@ class StopEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """Why a context was lost. `words` are the host's own and may stand in every log; `detail` may be text of app code,
+    and with it the value of a secret."""
+
+    words: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.words}: {self.detail}" if self.detail else self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What the host did to an instance by itself, for people: it lost a context, or ended the instance as errored.
+
+    `sentence` has no word of app code in it. Version and context are None when nothing executed.
+    """
+
+    worker_uid: str
+    version_uid: str | None
+    instance_id: str
+    context_id: str | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class BindingCall:
     """One call of app code on a binding; every field but `body` was fixed by the host when the stub was made (DW-42).
 
@@ -90,6 +119,9 @@ class BindingCalls(Protocol):
 
     async def answer(self, call: BindingCall) -> str:
         """The reply text, always JSON; an exception becomes `backend_unavailable` in the isolate (DW-18)."""
+
+
+OnLost: TypeAlias = Callable[[StopEvidence, Loss], None]
 
 
 class RunnersBusy(Exception):
@@ -121,11 +153,11 @@ class Runners(Protocol):
         self,
         start: ContextStart,
         on_frame: Callable[[str], None],
-        on_lost: Callable[[StopEvidence, str], None],
+        on_lost: OnLost,
     ) -> RunningContext:
         """Start a context and deliver its frames to `on_frame`, in order.
 
-        `on_lost(evidence, why)` is called at most once, when the runner died or the watchdog killed it; never after
+        `on_lost(evidence, loss)` is called at most once, when the runner died or the watchdog killed it; never after
         `stop()`, and no frame follows it. Raises `RunnersBusy`.
         """
 

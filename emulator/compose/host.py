@@ -29,6 +29,7 @@ from emulator.d1 import Database as Rows
 from emulator.d1 import FileDriver
 from emulator.runtime.context_texts import CODE_KIND
 from emulator.runtime.identity import process_started
+from emulator.runtime.notice_board import NoticeBoard
 from emulator.workflow import Engine as WorkflowEngine
 from host.engine.engine import Engine as HostEngine
 from host.engine.limits import Limits
@@ -152,5 +153,6 @@ async def _open_workflows(around: Surroundings, rows: Rows, faults: FaultPoints,
         random.SystemRandom().random,
         lambda pid, started: process_started(pid) == started,
         keys,
+        NoticeBoard(around.workerd.words, around.workerd.launcher.output, around.clock).post,
         around.options.runners.max_contexts,
     )

@@ -51,7 +51,8 @@ class AppLine:
 
     def shown(self) -> str:
         """The line as people read it: further lines of a message are indented, and none looks like another's."""
-        place = self.version_uid if self.instance_id is None else f"{self.version_uid} {self.instance_id!r}"
+        instance = None if self.instance_id is None else repr(self.instance_id)
+        place = " ".join(each for each in (self.version_uid, instance) if each is not None)
         message = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", self.message).replace("\n", "\n    ")
         return f"[{place}] {self.level}: {message}"
 
@@ -82,6 +83,10 @@ class AppLog:
     def fail(self, worker_uid: str, version_uid: str | None, message: str) -> None:
         """A line of the host about code that could not tell its end itself."""
         self.tell(self._line(worker_uid, version_uid, None, None, "error", message))
+
+    def name_of(self, worker_uid: str) -> str | None:
+        """The name of a Worker, None for one that is not known any more."""
+        return self._names.get(worker_uid)
 
     def recent(self) -> tuple[AppLine, ...]:
         return tuple(self._kept)
@@ -140,7 +145,7 @@ class AppLog:
         level: str,
         message: str,
     ) -> AppLine:
-        name = None if worker_uid is None else self._names.get(worker_uid)
+        name = None if worker_uid is None else self.name_of(worker_uid)
         return AppLine(self._now_ms(), name, worker_uid, version_uid, instance_id, context_id, level, message)
 
     def _wake(self) -> None:

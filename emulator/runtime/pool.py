@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulator.contexts import BindingCalls, ContextStart, RunnersBusy, StopEvidence
+from emulator.contexts import BindingCalls, ContextStart, OnLost, RunnersBusy, StopEvidence
 from emulator.runtime.context_texts import version_text
 from emulator.runtime.identity import figures_of
 from emulator.runtime.kernels import KernelSettings, runner_config
@@ -106,7 +106,7 @@ class RunnerPool:
         self,
         start: ContextStart,
         on_frame: Callable[[str], None],
-        on_lost: Callable[[StopEvidence, str], None],
+        on_lost: OnLost,
     ) -> Context:
         if self._is_closed:
             raise RunnersBusy("the host is stopping")

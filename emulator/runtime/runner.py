@@ -6,11 +6,12 @@ Knows neither when a runner is used nor what a frame means.
 import asyncio
 import json
 import logging
+import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from emulator.contexts import BindingCalls, ContextStart, StopEvidence
+from emulator.contexts import BindingCalls, ContextStart, Loss, OnLost, StopEvidence
 from emulator.runtime.config import Config
 from emulator.runtime.context_texts import CODE_KIND, binding_call, start_text, version_text
 from emulator.runtime.kernels import CONTROL_SOCKET
@@ -43,7 +44,7 @@ class Context:
         runner: "Runner",
         start: ContextStart,
         on_frame: Callable[[str], None],
-        on_lost: Callable[[StopEvidence, str], None],
+        on_lost: OnLost,
     ) -> None:
         self.start = start
         self.id = start.context_id
@@ -81,14 +82,14 @@ class Context:
     async def cut(self, why: str) -> None:
         """Stop the code against its owner's expectation and tell it so, like any other loss."""
         if self.is_live:
-            self._on_lost(await self.stop(), why)
+            self._on_lost(await self.stop(), Loss(why))
 
-    def lose(self, evidence: StopEvidence, why: str) -> None:
+    def lose(self, evidence: StopEvidence, loss: Loss) -> None:
         """The process has ended: tell the owner unless it is stopping the context anyway."""
         was_live, self.is_live = self.is_live, False
         if was_live:
             self._stopping = asyncio.create_task(_value(evidence))
-            self._on_lost(evidence, why)
+            self._on_lost(evidence, loss)
 
 
 class RunnerOwner(Protocol):
@@ -122,7 +123,7 @@ class Runner:
         self._contexts: dict[str, Context] = {}
         self._acks: dict[str, asyncio.Future[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._why = ""
+        self._why: Loss | None = None
         self._is_unreadable = False
         self._workerd: Workerd | None = None
 
@@ -182,7 +183,7 @@ class Runner:
         self,
         start: ContextStart,
         on_frame: Callable[[str], None],
-        on_lost: Callable[[StopEvidence, str], None],
+        on_lost: OnLost,
     ) -> Context:
         """Start a context; a failure to is told by `on_lost`."""
         context = Context(self, start, on_frame, on_lost)
@@ -208,9 +209,10 @@ class Runner:
             self._owner.runner_has_room(self, context)
         return evidence
 
-    def kill(self, why: str) -> None:
-        """Kill the process; the first `why` is told to the owners of its contexts."""
-        self._why = self._why or why
+    def kill(self, why: str, detail: str = "") -> None:
+        """Kill the process; the first `why` is told to the owners of its contexts. What app code may have written into
+        it is in `detail`."""
+        self._why = self._why or Loss(why, detail)
         self.workerd.child.kill()
 
     def demote(self) -> None:
@@ -243,17 +245,18 @@ class Runner:
         if self.workerd.channel.fault is None:
             self.workerd.child.kill()  # it is dying, and nothing could be asked of it any more
         else:
-            self.kill(f"the runner broke the channel: {self.workerd.channel.fault}")
+            self.kill("the runner broke the channel", self.workerd.channel.fault)
 
     def _ended(self, exited: asyncio.Future[int]) -> None:
         self.workerd.channel.abort()
-        why = self._why or "the runner's process ended"
+        status = exited.result()
+        why = self._why or Loss(_end_in_words(status))
         contexts, self._contexts = self.contexts, {}
         is_own_fault = len(contexts) <= 1 and not self._is_unreadable
-        evidence = self._evidence("exit", exited.result(), is_own_fault=is_own_fault)
+        evidence = self._evidence("exit", status, is_own_fault=is_own_fault)
         self._owner.runner_has_ended(self, contexts)
         for context in contexts:
-            context.lose(evidence, f"{why} (exit status {evidence.exit_status})")
+            context.lose(evidence, replace(why, words=f"{why.words} (exit status {status})"))
 
     def _receive(self, text: str) -> None:
         self.turns += 1
@@ -281,7 +284,7 @@ class Runner:
             case "!closed" | "!failed":
                 context_id, _, detail = rest.partition(" ")
                 if context_id in self._contexts and self._contexts[context_id].is_live:
-                    self.kill(f"the isolate ended: {detail or 'its socket closed'}")
+                    self.kill("the isolate ended", detail or "its socket closed")
             case "!unreadable":
                 _LOG.error("a context cannot start: %s", rest.partition(" ")[2])
                 self._is_unreadable = True
@@ -303,6 +306,13 @@ class Runner:
                 _LOG.exception("a call of binding %s failed", props["binding"])
                 reply = _FAILED
         self.send(f"!reply {number} {reply}")
+
+
+def _end_in_words(status: int) -> str:
+    """The end of a process that nobody here killed."""
+    if status == -signal.SIGKILL:
+        return "the runner's process was killed, by the system or from outside"
+    return "the runner's process ended, as it does when memory runs out"
 
 
 async def _value(evidence: StopEvidence) -> StopEvidence:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from emulator.contexts import ContextStart, RunnersBusy, StopEvidence
+from emulator.contexts import ContextStart, OnLost, RunnersBusy
 from emulator.runtime.runner import Context, Runner
 
 
@@ -16,7 +16,7 @@ class Waiting:
 
     start: ContextStart
     on_frame: Callable[[str], None]
-    on_lost: Callable[[StopEvidence, str], None]
+    on_lost: OnLost
     must_be_alone: bool
     is_patient: bool = True
     placed: asyncio.Future[Context] = field(default_factory=lambda: asyncio.get_running_loop().create_future())

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from emulator.catalog import Catalog
-from emulator.contexts import Runners
+from emulator.contexts import Notice, Runners
 from emulator.d1 import Database
 from emulator.workflow import context_rows
 from emulator.workflow.executions import Executions
@@ -51,14 +51,16 @@ class Engine:
         random: Callable[[], float],
         is_alive: Callable[[int, str], bool],
         keys: PrivateKeys,
+        tell: Callable[[Notice], None],
         max_contexts: int = MAX_CONTEXTS,
     ) -> "Engine":
         """Recover and be ready to admit. `ids` gives a new unique token at each call, `random` a number in [0, 1).
 
-        `is_alive(pid, process_started)` says whether that very process exists. Raises `DatabaseError`.
+        `is_alive(pid, process_started)` says whether that very process exists; `tell` brings a notice before people.
+        Raises `DatabaseError`.
         """
         surroundings = Surroundings(
-            database, Catalog(database, keys), clock, real_time, ids, faults, runners, random, is_alive
+            database, Catalog(database, keys), clock, real_time, ids, faults, runners, random, is_alive, tell
         )
         executions = Executions(surroundings.due_bell, surroundings.timer_bell, surroundings.activity)
         await recover(surroundings, executions)

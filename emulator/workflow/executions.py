@@ -15,6 +15,14 @@ class Execution(Protocol):
     def address(self) -> RunAddress: ...
 
     @property
+    def context_id(self) -> str | None:
+        """None for code of an earlier host."""
+
+    @property
+    def version_uid(self) -> str | None:
+        """None until it is known."""
+
+    @property
     def ended(self) -> "asyncio.Future[None]":
         """Done once the stop is proven and the status that follows is durable."""
 
@@ -40,6 +48,9 @@ class Executions:
         assert execution.address not in self._by_address
         self._by_address[execution.address] = execution
         execution.ended.add_done_callback(lambda _: self._remove(execution))
+
+    def of(self, address: RunAddress) -> Execution | None:
+        return self._by_address.get(address)
 
     def all(self) -> tuple[Execution, ...]:
         return tuple(self._by_address.values())

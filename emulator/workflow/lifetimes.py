@@ -2,9 +2,9 @@
 
 import asyncio
 
-from emulator.runstore.address import RunAddress
 from emulator.runstore.snapshot import RunStatus
-from emulator.workflow import due, event_rows, transitions
+from emulator.workflow import due, event_rows, notices, transitions
+from emulator.workflow.due import DueInstance
 from emulator.workflow.executions import Executions
 from emulator.workflow.surroundings import Surroundings
 from emulator.workflow.ticker import Ticker
@@ -25,12 +25,13 @@ class Lifetimes:
         expired, later = await self._around.database.query(
             [due.select_expired(now_ms, _MOST_AT_ONCE), due.select_next_expiry(now_ms)]
         )
-        acted = await asyncio.gather(*(self._expire(due.due_instance(row).address) for row in expired.rows))
+        acted = await asyncio.gather(*(self._expire(due.due_instance(row)) for row in expired.rows))
         if any(acted):
             return now_ms
         return due.instant_of(later)
 
-    async def _expire(self, address: RunAddress) -> bool:
+    async def _expire(self, found: DueInstance) -> bool:
+        address, execution = found.address, self._executions.of(found.address)
         now_ms, ids = self._around.clock.now_ms(), self._around.ids
         failure = transitions.LIFETIME_EXCEEDED
         parked, running, *_ = await self._around.database.batch(
@@ -41,7 +42,10 @@ class Lifetimes:
                 *due.refresh(address),
             ]
         )
+        is_ended = parked.is_applied or running.is_applied
+        if is_ended:
+            self._around.tell(notices.expired(found, execution if running.is_applied else None))
         if running.is_applied:
             ending = asyncio.create_task(self._executions.end(address, "lifetime_exceeded"))
             self._around.spawn(self._endings, ending)
-        return parked.is_applied or running.is_applied
+        return is_ended

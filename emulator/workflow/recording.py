@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from emulator.d1 import Result, Statement
 from emulator.runstore.address import RunAddress
 from emulator.runstore.snapshot import RunFailure, RunStatus
-from emulator.workflow import frames, step_rows, transitions
+from emulator.workflow import frames, notices, step_rows, transitions
 from emulator.workflow.documents import DocumentRefused, check_document
 from emulator.workflow.errors import Reason
 from emulator.workflow.frames import ForgedFrame
@@ -21,6 +21,9 @@ from emulator.workflow.surroundings import BEGUN, INTENDED, SETTLED, Surrounding
 from host.sqlite.transaction import Row
 
 _INLINE_CHARACTERS = 32_768
+_MISMATCH = "steps overlapped, were left unsettled or changed their kind"
+_TOO_MANY = "a history has at most 1024 step names"
+_NO_DOCUMENT = "the return value of run is no document"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """An intent is durable: the context is to be stopped. `ending` says why, for people."""
+    """An intent is durable: the context is to be stopped. `ending` says why, for people; `notice` is what they are
+    told when the host ends the instance by itself."""
 
     ending: str
+    notice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +92,16 @@ class StepRecorder:
                 return self._ended(frame)
 
     def conclude(
-        self, to: RunStatus, ending: str, output: str | None = None, failure: RunFailure | None = None
+        self,
+        to: RunStatus,
+        ending: str,
+        output: str | None = None,
+        failure: RunFailure | None = None,
+        notice: str | None = None,
     ) -> Work:
         """Record the intent to leave `running` for `to`."""
-        return self._gave_up(
-            self._around.database.submit(
-                [transitions.intend(self._address, self._owner, self._around.ids(), to, self._now_ms, output, failure)]
-            ),
-            ending,
-        )
+        intent = transitions.intend(self._address, self._owner, self._around.ids(), to, self._now_ms, output, failure)
+        return self._gave_up(self._submit([intent]), GaveUp(ending, notice))
 
     @property
     def _now_ms(self) -> int:
@@ -104,20 +110,28 @@ class StepRecorder:
     def _submit(self, statements: list[Statement]) -> "asyncio.Future[list[Result]]":
         return self._around.database.submit(statements)
 
-    async def _gave_up(self, batch: "asyncio.Future[list[Result]]", ending: str) -> Outcome:
+    async def _gave_up(self, batch: "asyncio.Future[list[Result]]", given_up: GaveUp) -> Outcome:
         results = await batch
         if not results[-1].is_applied:
             return Superseded()
         self._around.faults.reach(INTENDED)
-        return GaveUp(ending)
+        return given_up
 
-    def _fail(self, reason: Reason, message: str) -> Work:
-        return self.conclude(RunStatus.ERRORED, reason.value, failure=RunFailure(reason.value, message))
+    def _fail(self, reason: Reason, message: str, notice: str | None = None) -> Work:
+        failure = RunFailure(reason.value, message)
+        return self.conclude(RunStatus.ERRORED, reason.value, failure=failure, notice=notice)
+
+    def _refuse(self, reason: Reason, words: str, message: str) -> Work:
+        """The host ends the instance by itself; app code may have a say in the message, not in the words."""
+        return self._fail(reason, message, notices.ended(reason, words))
+
+    def _mismatch(self, detail: str) -> Work:
+        return self._refuse(Reason.STEP_DEFINITION_MISMATCH, _MISMATCH, detail)
 
     def _refused(self, started: Overlap | TooManySteps) -> Work:
         if isinstance(started, Overlap):
-            return self._fail(Reason.STEP_DEFINITION_MISMATCH, started.detail)
-        return self._fail(Reason.STEP_LIMIT_EXCEEDED, "a history has at most 1024 step names")
+            return self._mismatch(started.detail)
+        return self._refuse(Reason.STEP_LIMIT_EXCEEDED, _TOO_MANY, _TOO_MANY)
 
     def _begin(self, frame: frames.Begin) -> Work:
         started = self._history.start_do(frame)
@@ -173,7 +187,7 @@ class StepRecorder:
                 transitions.intend(self._address, self._owner, self._around.ids(), to, now_ms),
             ]
         )
-        return self._gave_up(batch, f"retry of {step.name!r} after attempt {step.attempt}")
+        return self._gave_up(batch, GaveUp(f"retry of {step.name!r} after attempt {step.attempt}"))
 
     def _pause(self, frame: frames.Sleep | frames.Wait) -> Work:
         now_ms = self._now_ms
@@ -214,20 +228,18 @@ class StepRecorder:
 
     async def _ended(self, frame: frames.Mismatch | frames.LimitReached | frames.Returned | frames.Threw) -> Outcome:
         if isinstance(frame, frames.Mismatch):
-            return await self._fail(Reason.STEP_DEFINITION_MISMATCH, frame.detail)
+            return await self._mismatch(frame.detail)
         if isinstance(frame, frames.LimitReached):
             return await self._refused(TooManySteps())
         if (step := self._history.unsettled) is not None:
-            return await self._fail(
-                Reason.STEP_DEFINITION_MISMATCH, f"run ended while step {step.name!r} was unsettled"
-            )
+            return await self._mismatch(f"run ended while step {step.name!r} was unsettled")
         if isinstance(frame, frames.Threw):
             is_genuine = frame.failed_step is not None and self._history.has_failed(frame.failed_step)
             return await self._fail(Reason.STEP_FAILED if is_genuine else Reason.RUN_THREW, frame.message)
         try:
             await check_off_loop(frame.document)
         except DocumentRefused as error:
-            return await self._fail(Reason.RUN_THREW, f"the return value of run is no document: {error}")
+            return await self._refuse(Reason.RUN_THREW, _NO_DOCUMENT, f"{_NO_DOCUMENT}: {error}")
         return await self.conclude(RunStatus.COMPLETE, "complete", output=frame.document)
 
 

@@ -34,6 +34,7 @@ class Orphan:
 
     def __init__(self, surroundings: Surroundings, address: RunAddress, lost: Sequence[LostContext]) -> None:
         self.address = address
+        self.context_id = self.version_uid = None
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._around = surroundings
         self._lost = lost

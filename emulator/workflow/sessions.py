@@ -7,14 +7,14 @@ import asyncio
 from collections.abc import Awaitable, Coroutine
 from typing import Any, assert_never
 
-from emulator.contexts import RunnersBusy, RunningContext, StopEvidence
+from emulator.contexts import Loss, Notice, RunnersBusy, RunningContext, StopEvidence
 from emulator.d1 import Statement
 from emulator.runstore.address import RunAddress
 from emulator.runstore.liveness import LegWatch
 from emulator.runstore.scopes import StoredRunScope
 from emulator.runstore.snapshot import RunFailure, RunStatus
 from emulator.runstore.store import FencedRunStore
-from emulator.workflow import context_rows, frames, parking, transitions
+from emulator.workflow import context_rows, frames, notices, parking, transitions
 from emulator.workflow.claims import Claim, claim
 from emulator.workflow.due import DueInstance
 from emulator.workflow.errors import Reason
@@ -39,7 +39,7 @@ class Session:
         self._claim: Claim | None = None
         self._recorder: StepRecorder | None = None
         self._running: RunningContext | None = None
-        self._lost: tuple[StopEvidence, str] | None = None
+        self._lost: tuple[StopEvidence, Loss] | None = None
         self._early: list[str] | None = []
         self._is_stopping = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -140,7 +140,9 @@ class Session:
                 if reply_id and self._running is not None and not self._is_stopping:
                     now_ms = self._around.clock.now_ms()
                     self._running.send(frames.encode_reply(reply_id, verdict, text, now_ms))
-            case GaveUp(ending):
+            case GaveUp(ending, notice):
+                if notice is not None:
+                    self._tell(notice)
                 self.end(ending)
             case Superseded():
                 self.end("superseded")
@@ -168,41 +170,46 @@ class Session:
             )
         self.end(ending)
 
-    def _on_lost(self, evidence: StopEvidence, why: str) -> None:
+    def _on_lost(self, evidence: StopEvidence, loss: Loss) -> None:
         if self._lost is None:
-            self._lost = (evidence, why)
+            self._lost = (evidence, loss)
         if not self._is_stopping:
             self._is_stopping = True
-            self._follow_up(self._bury(evidence, why))
+            self._follow_up(self._bury(evidence, loss))
 
     def _forged(self, error: ForgedFrame) -> None:
         if self._is_stopping:
             return
         self._is_stopping = True
         logger.warning("context %s sent a frame that it cannot send: %s", self.context_id, error)
-        self._follow_up(self._put_down(f"impossible frame: {error}"))
+        self._follow_up(self._put_down(Loss("impossible frame", str(error))))
 
-    async def _put_down(self, why: str) -> None:
+    async def _put_down(self, loss: Loss) -> None:
         evidence = await self._stop_code()
         if evidence is not None:
-            await self._bury(evidence, why)
+            await self._bury(evidence, loss)
 
-    async def _bury(self, evidence: StopEvidence, why: str) -> None:
+    async def _bury(self, evidence: StopEvidence, loss: Loss) -> None:
         """The context died. The third death at one point of the history ends the instance, else it is replayed.
 
         Where others shared its process the death is not counted: one of them may have been to blame.
         """
         await asyncio.wait([self._launching])
         assert self._claim is not None
-        now_ms = self._around.clock.now_ms()
-        await self._around.insist(
+        now_ms, why = self._around.clock.now_ms(), str(loss)
+        _, *death, replay = await self._around.insist(
             [
                 context_rows.record_stop(self.context_id, evidence, timestamp(now_ms), why),
                 *(self._count_death(self._claim.owner, why, now_ms) if evidence.is_own_fault else ()),
                 transitions.intend(self.address, self._claim.owner, self._around.ids(), RunStatus.PENDING, now_ms),
             ]
         )
+        self._tell(notices.lost(loss, death[-1] if death else None, replay))
         self.end(why)
+
+    def _tell(self, sentence: str) -> None:
+        notice = Notice(self.worker_uid, self.version_uid, self.address.run_id, self.context_id, sentence)
+        self._around.tell(notice)
 
     def _count_death(self, owner: str, why: str, now_ms: int) -> list[Statement]:
         message = f"its context died three times at the same point of its history: {why}"

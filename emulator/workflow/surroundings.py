@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from emulator.catalog import Catalog
-from emulator.contexts import Runners
+from emulator.contexts import Notice, Runners
 from emulator.d1 import Database, Result, Statement
 from emulator.workflow.bell import Bell
 from host.model.faults import FaultPoints, InjectedFault, register
@@ -40,8 +40,8 @@ _PATIENCE_S = 0.2
 class Surroundings:
     """The engine's constructor arguments; `ids` gives a new unique token, `random` a number in [0, 1).
 
-    `due_bell` rings when something may start, `timer_bell` when an instant to act at may have come nearer, `activity`
-    when something has been done.
+    `tell` is given what people should know of the host's own doing. `due_bell` rings when something may start,
+    `timer_bell` when an instant to act at may have come nearer, `activity` when something has been done.
     """
 
     database: Database
@@ -53,6 +53,7 @@ class Surroundings:
     runners: Runners
     random: Callable[[], float]
     is_alive: Callable[[int, str], bool]
+    tell: Callable[[Notice], None]
     due_bell: Bell = field(default_factory=Bell)
     timer_bell: Bell = field(default_factory=Bell)
     activity: Bell = field(default_factory=Bell)

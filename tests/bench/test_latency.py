@@ -46,6 +46,7 @@ async def engine(scripted: ScriptedHost, folder: Path) -> AsyncIterator[Engine]:
         lambda: 0.0,
         lambda pid, started: False,
         KEYS,
+        lambda notice: None,
     )
     await opened.gates.open(WORKFLOW, WORKER, "Flow")
     digest = write_code(folder / "code", {"main.js": FLOW})

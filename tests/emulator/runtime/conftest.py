@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from emulator.contexts import BindingCall, ContextStart, StepRecord, StopEvidence
+from emulator.contexts import BindingCall, ContextStart, OnLost, StepRecord, StopEvidence
 from emulator.runtime.app_log import AppLog
 from emulator.runtime.compiled_code import CodeWriter, CompiledModule, ModuleKind
 from emulator.runtime.kernels import KernelSettings, OutboundPolicy
@@ -172,8 +172,8 @@ class ScriptedHost:
             run.started.send(json.dumps(["reply", frame[1], *reply, None]))
 
 
-def run_lost(run: Run) -> Callable[[StopEvidence, str], None]:
-    return lambda evidence, why: run.lost.set_result((evidence, why))
+def run_lost(run: Run) -> OnLost:
+    return lambda evidence, loss: run.lost.set_result((evidence, str(loss)))
 
 
 class Pools:

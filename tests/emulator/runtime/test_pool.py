@@ -104,7 +104,7 @@ async def test_code_that_is_not_there_is_a_loss_that_says_so(host: ScriptedHost,
     version = VersionRecord("v", "w", "0" * 64, {}, ())
     lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     start = ContextStart("other", version, "Flow", "i", None, (), None)
-    await host.pool.start(start, lambda text: None, lambda evidence, why: lost.set_result(why))
+    await host.pool.start(start, lambda text: None, lambda evidence, loss: lost.set_result(str(loss)))
     assert "has no readable file index.json" in await asyncio.wait_for(lost, DEADLINE_S)
 
 

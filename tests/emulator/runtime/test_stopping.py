@@ -134,7 +134,7 @@ async def test_a_runner_that_dies_is_told_with_its_exit_status(host: ScriptedHos
     os.kill(run.started.pid, 9)
     evidence, why = await run.loss()
     assert (evidence.kind, evidence.exit_status, evidence.pid) == ("exit", -9, run.started.pid)
-    assert why == "the runner's process ended (exit status -9)"
+    assert why == "the runner's process was killed, by the system or from outside (exit status -9)"
     assert await run.started.stop() == evidence
 
 

@@ -3,10 +3,11 @@
 import asyncio
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.catalog import Catalog
+from emulator.contexts import Notice
 from emulator.d1 import CONFINEMENT, Database, FileDriver
 from emulator.workflow import APPLICATION_ID, MIGRATIONS, Engine, InstanceHistory, InstanceStatus
 from host import sqlite
@@ -29,7 +30,7 @@ def version(uid: str, *classes: str) -> VersionRecord:
 
 @dataclass
 class Host:
-    """One boot of the engine."""
+    """One boot of the engine; `notices` is what it told people."""
 
     file: sqlite.Database
     database: Database
@@ -37,6 +38,7 @@ class Host:
     clock: ControlledClock
     runners: FakeRunners
     engine: Engine
+    notices: list[Notice] = field(default_factory=list)
     is_gone: bool = False
 
     async def deploy(self, *versions: str, classes: tuple[str, ...] = ("Flow",)) -> None:
@@ -142,6 +144,7 @@ async def boot(
     database = Database(FileDriver(file))
     runners = FakeRunners(**bodies)
     numbers = itertools.count(1)
+    notices: list[Notice] = []
     engine = await Engine.open(
         database,
         clock,
@@ -152,9 +155,10 @@ async def boot(
         random,
         is_alive,
         KEYS,
+        notices.append,
         max_contexts,
     )
-    host = Host(file, database, Catalog(database, KEYS), clock, runners, engine)
+    host = Host(file, database, Catalog(database, KEYS), clock, runners, engine, notices)
     await engine.gates.open(WORKFLOW, WORKER, "Flow")
     if starts:
         engine.start()

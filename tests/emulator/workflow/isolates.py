@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulator.contexts import ContextStart, RunningContext, StepRecord, StopEvidence
+from emulator.contexts import ContextStart, Loss, OnLost, RunningContext, StepRecord, StopEvidence
 
 Document = dict[str, Any] | None
 STOPPED_AT = "2026-01-01T00:00:00.000Z"
@@ -118,7 +118,7 @@ class FakeContext:
 
     start: ContextStart
     on_frame: Callable[[str], None]
-    on_lost: Callable[[StopEvidence, str], None]
+    on_lost: OnLost
     pid: int
     process_started: str = "boot"
     now_ms: int = 0
@@ -152,10 +152,12 @@ class FakeContext:
         if self.task is not None:
             self.task.cancel()
 
-    def die(self, why: str = "watchdog", *, is_own_fault: bool = True) -> None:
+    def die(self, why: str = "watchdog", detail: str = "", *, is_own_fault: bool = True) -> None:
         """The runner's process dies."""
         self.cut()
-        self.on_lost(StopEvidence(self.pid, self.process_started, "exit", -9, STOPPED_AT, is_own_fault), why)
+        self.on_lost(
+            StopEvidence(self.pid, self.process_started, "exit", -9, STOPPED_AT, is_own_fault), Loss(why, detail)
+        )
 
     async def run(self, body: Body) -> None:
         step = Step(self)
@@ -184,7 +186,7 @@ class FakeRunners:
         self,
         start: ContextStart,
         on_frame: Callable[[str], None],
-        on_lost: Callable[[StopEvidence, str], None],
+        on_lost: OnLost,
     ) -> RunningContext:
         if self.failures:
             raise self.failures.pop(0)

@@ -275,6 +275,7 @@ class Rig:
             lambda: 0.0,
             lambda pid, started: process_started(pid) == started,
             KEYS,
+            lambda notice: None,
         )
         runners = cast(FakeRunners, cast(Any, self._pool))
         host = WorkerdHost(file, database, Catalog(database, KEYS), clock, runners, engine)
