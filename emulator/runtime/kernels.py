@@ -31,6 +31,7 @@ SHARED_TEXTS = (
     "prim",
     "resolve",
     "service_binding",
+    "stacks",
     "turns",
     "workflow_binding",
 )

@@ -3,9 +3,11 @@
 // can then speak for nobody but itself. No line has the value of a secret. Runs beside app code (rules of prim.js).
 import * as p from "./prim.js";
 import { describeWhole, ownValue } from "./errors.js";
+import { framesIn, stackOf } from "./stacks.js";
 
 const LONGEST_TEXT = 8192;
 const LONGEST_ERROR = 500;
+const LONGEST_FRAMES = 4096;
 const LONGEST_READ = 1 << 20;
 const TURNS = 8;
 const HIDDEN = "[secret]";
@@ -31,11 +33,11 @@ export function replaceConsole(native) {
     if (typeof names[i] === "string" && typeof ownValue(consoleC, names[i]) === "function") replace(names[i]);
   }
   p.apply(listen, undefined, ["unhandledrejection", (event) => {
-    tellUnlessHandled(valueOf(event, "promise"), "unhandled rejection: " + errorText(valueOf(event, "reason")));
+    tellUnlessHandled(valueOf(event, "promise"), "unhandled rejection: " + wholeError(valueOf(event, "reason")));
     p.apply(preventDefault, event, []);
   }]);
   p.apply(listen, undefined, ["error", (event) => {
-    tell("error", "uncaught: " + errorText(thrownIn(event)));
+    tell("error", "uncaught: " + wholeError(thrownIn(event)));
     p.apply(preventDefault, event, []);
   }]);
   p.apply(listen, undefined, ["rejectionhandled", (event) => p.weakSet(handled, valueOf(event, "promise"), true)]);
@@ -67,6 +69,15 @@ export function placeIn(instanceId, contextId, contextTag) {
 /** "Name: message" of whatever an app threw; at most 500 characters, of which none belong to a secret cut in two. */
 export const errorText = (thrown) => p.slice(hide(describeWhole(thrown)), 0, LONGEST_ERROR);
 
+/** The same with the frames of the app that it came through, a line each: for the log alone. */
+export const wholeError = (thrown) => errorText(thrown) + (framesOf(thrown) ?? "");
+
+// Secrets are hidden before the stack is taken apart: a piece of one would not be found any more.
+function framesOf(thrown) {
+  const stack = stackOf(thrown);
+  return stack === undefined ? undefined : framesIn(hide(stack), hide(describeWhole(thrown)), LONGEST_FRAMES);
+}
+
 /** A line of the log: `level` is one of console's. */
 export function tell(level, text) {
   let shown = hide(text);
@@ -91,9 +102,8 @@ function shownAs(value) {
   if (typeof value === "function") return "[function]";
   if (value === null || typeof value !== "object") return p.StringC(value);
   try {
-    const stack = ownValue(value, "stack");
-    if (typeof stack === "string") return describeWhole(value) + "\n" + stack;
-    if (p.is(p.getProto(value), p.Err.prototype)) return describeWhole(value);
+    const frames = framesOf(value);
+    if (frames !== undefined || p.isError(value)) return describeWhole(value) + (frames ?? "");
     return p.JSONstringify(value) ?? "undefined";
   } catch {
     return describeWhole(value);

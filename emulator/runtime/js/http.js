@@ -6,7 +6,7 @@ import {
 } from "./prim.js";
 import { envMaker, hostCall } from "./bindings.js";
 import { replaceClock, setNow, setOffset } from "./clock.js";
-import { errorText, replaceConsole, tell } from "./console.js";
+import { errorText, replaceConsole, tell, wholeError } from "./console.js";
 import { namedError, ownValue } from "./errors.js";
 import { deliveryOf, scheduledEvent } from "./events.js";
 import { DEPTH, countDepthBy } from "./service_binding.js";
@@ -76,7 +76,7 @@ async function settled(promise, state) {
   try {
     await promise;
   } catch (error) {
-    tell("error", "uncaught in waitUntil: " + errorText(error));
+    tell("error", "uncaught in waitUntil: " + wholeError(error));
   }
   state.pending -= 1;
   running -= 1;
@@ -98,11 +98,10 @@ function goBy(clock) {
   return new Resp(null);
 }
 
-/** What a handler threw, told to the log; without the value of a secret, so that it may be told elsewhere, too. */
+/** Tell the log what a handler threw, and give it back in short: without a secret, so that it may be told elsewhere. */
 function uncaught(name, error) {
-  const text = errorText(error);
-  tell("error", "uncaught in " + name + ": " + text);
-  return text;
+  tell("error", "uncaught in " + name + ": " + wholeError(error));
+  return errorText(error);
 }
 
 function failure(error) {
@@ -114,12 +113,25 @@ function failure(error) {
   });
 }
 
+/** `given` when it is a Response of this runtime: a look-alike, a Proxy or an own copy of one cannot be sent. */
+function asResponse(given) {
+  try {
+    respStatus(given);
+  } catch {
+    throw new TErr("the fetch handler returned " + kindOf(given) + " instead of a Response");
+  }
+  return given;
+}
+
+function kindOf(value) {
+  if (value === undefined || value === null) return "" + value;
+  return typeof value === "object" ? "an object of another kind" : "a " + typeof value;
+}
+
 async function answer(request, native, ctx, state) {
   try {
     app ??= await load(native);
-    const response = await run("fetch", request, ctx);
-    respStatus(response); // throws on anything but a Response of this runtime
-    return response;
+    return asResponse(await run("fetch", request, ctx));
   } catch (error) {
     return failure(error);
   } finally {

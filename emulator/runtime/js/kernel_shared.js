@@ -11,6 +11,7 @@ import IMP from "imp.txt";
 import PRIM from "prim.txt";
 import RESOLVE from "resolve.txt";
 import SERVICE_BINDING from "service_binding.txt";
+import STACKS from "stacks.txt";
 import TURNS from "turns.txt";
 import WORKFLOW_BINDING from "workflow_binding.txt";
 
@@ -40,6 +41,7 @@ const HOST_MODULES = {
   "host/errors.js": { js: ERRORS },
   "host/bindings.js": { js: BINDINGS },
   "host/service_binding.js": { js: SERVICE_BINDING },
+  "host/stacks.js": { js: STACKS },
   "host/turns.js": { js: TURNS },
   "host/workflow_binding.js": { js: WORKFLOW_BINDING },
 };
@@ -125,9 +127,10 @@ function tableSource(index) {
   return "export const table = Object.freeze({ __proto__: null, " + lines.join(", ") + " });";
 }
 
-// The app's main module behind a namespace of our own: an app that exports `then` is not taken for a promise.
+// The app's main module behind a namespace of our own: an app that exports `then` is not taken for a promise. What `import()`
+// became comes first: in a cycle of modules it may be called before the module that imports it is evaluated.
 function mainSource(index) {
-  return "import * as app from " + JSON.stringify("../app/" + index.entrypoint) + "; export { app };";
+  return "import './imp.js'; import * as app from " + JSON.stringify("../app/" + index.entrypoint) + "; export { app };";
 }
 
 const OWN_WORDS =

@@ -18,7 +18,9 @@ export const construct = R.construct;
 export const ownKeys = R.ownKeys;
 export const gopd = R.getOwnPropertyDescriptor;
 export const getProto = R.getPrototypeOf;
+export const setProto = R.setPrototypeOf;
 export const defineProperty = R.defineProperty;
+export const deleteProperty = R.deleteProperty;
 export const freeze = Object.freeze;
 export const create = Object.create;
 export const hasOwn = Object.hasOwn;
@@ -67,6 +69,7 @@ export const weakHas = uncurry(WeakMap.prototype.has);
 
 export const Err = Error;
 export const TErr = TypeError;
+export const isError = Error.isError;
 export const isFin = Number.isFinite;
 export const isInt = Number.isInteger;
 export const floor = Math.floor;

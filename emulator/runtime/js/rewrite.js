@@ -34,7 +34,8 @@ export function rewriteModule(parse, source, path, kinds) {
     const inside = openingParenthesis(text, start + "import".length) + 1;
     edits.push({ start: inside, end: inside, text: first });
   }
-  return `import{$ as ${name}}from"/host/imp.js";` + applyEdits(text, edits);
+  // at the end it moves nothing (the last line may be a comment); imp.js is evaluated before any app module: kernel_shared.js
+  return applyEdits(text, edits) + `\nimport{$ as ${name}}from"/host/imp.js";`;
 }
 
 // A byte order mark is gone after decoding; a hashbang is legal at the very start only, so it becomes a comment.

@@ -3,7 +3,7 @@
 import { envMaker } from "./bindings.js";
 import { Channel, json } from "./channel.js";
 import { replaceClock } from "./clock.js";
-import { errorText, placeIn, replaceConsole, tell } from "./console.js";
+import { placeIn, replaceConsole, tell, wholeError } from "./console.js";
 import { canon } from "./doc.js";
 import { failedStepOf, messageOf } from "./failures.js";
 import { History } from "./history.js";
@@ -17,7 +17,7 @@ const eventOf = (instanceId, paramsText) =>
 
 const throwIn = (channel, error) => {
   const step = failedStepOf(error);
-  tell("error", "uncaught in run: " + errorText(error));
+  tell("error", "uncaught in run: " + wholeError(error));
   channel.end("threw", [json(messageOf(error)), step === undefined ? "null" : json(step)]);
 };
 

@@ -13,7 +13,7 @@ import pytest
 from emulator.client import DURABLE_WORKFLOW, WORKER_BUNDLE, ClientError, OperationFailed, RequestRefused, Resource
 from tests.emulator.artifacts.origins import TestOrigin, ok, origin
 from tests.emulator.compose.hosts import JS, running_host, wait_until
-from tests.emulator.compose.workers import Workers, ref
+from tests.emulator.compose.workers import Workers, first_line, ref
 from tests.host.forms.test_deletion_orders import WHOLE, deletable
 
 pytestmark = pytest.mark.usefixtures("workerd")
@@ -175,7 +175,7 @@ def test_a_service_binding_follows_the_called_workers_deployment(workers: Worker
     assert workers.host.management.instance(workflow.uid, instance)["output"] == {"said": "two any/context "}
     workers.api.delete(live)
     assert ask() == (418, "backend_unavailable")
-    assert {(line["workerName"], line["message"]) for line in workers.logs()} == {
+    assert {(line["workerName"], first_line(line)) for line in workers.logs()} == {
         ("back", "uncaught in fetch: Error: of the callee")
     }
 
@@ -222,7 +222,7 @@ def test_every_uncaught_error_is_one_line_with_its_place_and_without_a_secret(wo
     instance = workers.host.management.create_instance(workflow.uid, {"id": "i-1"})
     wait_until(lambda: workers.host.management.instance(workflow.uid, instance)["status"] == "errored")
     errors = [line for line in workers.logs() if line["level"] == "error"]
-    assert sorted(line["message"] for line in errors) == [
+    assert sorted(map(first_line, errors)) == [
         "uncaught in fetch: Error: fetch [secret]",
         "uncaught in queue: Error: queue [secret]",
         "uncaught in run: Error: run [secret]",

@@ -15,6 +15,11 @@ def ref(resource: Resource) -> dict[str, str]:
     return {"resourceUid": resource.uid}
 
 
+def first_line(line: Mapping[str, Any]) -> str:
+    """The message of a line without the frames below it."""
+    return str(line["message"]).partition("\n")[0]
+
+
 class Workers:
     """Makes Workers, Versions and Deployments in the Space `test`, and speaks to the management listener."""
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,11 @@ async def lines(log: AppLog, count: int) -> list[AppLine]:
     return found
 
 
+def first_line(line: AppLine) -> str:
+    """What was thrown, without where."""
+    return line.message.partition("\n")[0]
+
+
 @pytest.mark.req("MW-16", "MW-14")
 async def test_a_handlers_words_and_errors_name_worker_and_version(ingress: Ingress, said: AppLog) -> None:
     body = (
@@ -49,7 +55,7 @@ async def test_a_handlers_words_and_errors_name_worker_and_version(ingress: Ingr
         ("log", 'one 2 {"a":[null]} undefined'),
         ("warn", "two\nlines"),
     ]
-    assert {(line.level, line.message) for line in found[2:]} == {
+    assert {(line.level, first_line(line)) for line in found[2:]} == {
         ("error", "uncaught in waitUntil: Error: later"),
         ("error", "unhandled rejection: TypeError: loose"),
         ("error", "uncaught in fetch: RangeError: big"),
@@ -115,16 +121,17 @@ async def test_a_contexts_words_name_instance_and_context(launcher: Launcher, sa
     pool = RunnerPool(launcher, kernel, PoolSettings(1), calls, ControlledClock.frozen(NOW_MS), RealTime())
     await pool.open()
     run = await ScriptedHost(pool, kernel.code_dir, calls).run("console.info('here'); throw new Error('there')")
-    await asyncio.wait_for(run.ended, 20)
+    assert (await asyncio.wait_for(run.ended, 20)) == ["threw", "there", None]
     found = await lines(said, 2)
     await pool.close()
     assert [(each.worker_uid, each.version_uid, each.instance_id, each.context_id) for each in found] == 2 * [
         ("worker-1", "version-1", "i-1", "c1")
     ]
-    assert [(each.level, each.message) for each in found] == [
+    assert [(each.level, first_line(each)) for each in found] == [
         ("info", "here"),
         ("error", "uncaught in run: Error: there"),
     ]
+    assert re.fullmatch(r"\n    at Flow\.run \(main\.js:1:\d+\)", found[1].message.removeprefix(first_line(found[1])))
 
 
 ESCAPES = {
@@ -166,7 +173,7 @@ async def test_errors_beside_the_handler_are_told_once_each(ingress: Ingress, sa
     await ingress.serve_handler(body)
     assert (await ingress.client.get("/")).status_code == 500
     await ingress.close()
-    assert sorted(each.message for each in said.recent()) == [
+    assert sorted(map(first_line, said.recent())) == [
         "uncaught in fetch: Error: returned",
         "uncaught: RangeError: micro",
         "uncaught: reported",

@@ -14,7 +14,7 @@ from emulator.runtime.routes import GatewayRoute, RoutedVersion, RouteTable
 from host.model.json import JsonValue
 from host.ports import BackendUnavailable, BindingRecord, VersionRecord
 from tests.emulator.runtime.gateways import DEADLINE_S, Ingress
-from tests.emulator.runtime.test_app_log import lines
+from tests.emulator.runtime.test_app_log import first_line, lines
 
 CRON = "*/5 * * * *"
 AT_MS = 1_800_000_000_123
@@ -88,7 +88,7 @@ async def test_an_uncaught_error_is_a_recorded_failure_and_one_line(
         assert end == HandlerEnd(Ending.THREW, "v1", error)
         line = (await lines(said, 1 if name == "scheduled" else 2))[-1]
         assert (line.worker_uid, line.version_uid, line.level) == ("app", "v1", "error")
-        assert line.message == f"uncaught in {name}: {error}"
+        assert first_line(line) == f"uncaught in {name}: {error}"
     assert len(said.recent()) == 2
     assert await ingress.json() is None
 
@@ -252,7 +252,7 @@ async def test_ctx_lives_until_what_it_was_given_settles_and_no_longer(ingress: 
             while await ingress.gateway.is_executing("v1"):
                 await asyncio.sleep(0.002)
         assert await ingress.json() == ["went on", "context_expired"]
-    assert {each.message for each in await lines(said, 2)} == {"uncaught in waitUntil: Error: lost"}
+    assert {first_line(each) for each in await lines(said, 2)} == {"uncaught in waitUntil: Error: lost"}
 
 
 @pytest.mark.req("WV-09", "WD-07", "WD-04")
