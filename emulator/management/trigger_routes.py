@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import re
 import secrets
 from collections.abc import Awaitable
 from http import HTTPStatus
@@ -14,12 +13,12 @@ from emulator.events import Batch, EventRefused, Message, NotStarted, Refusal
 from emulator.management.bodies import read_body
 from emulator.management.errors import ManagementRefused
 from emulator.management.parts import Triggers
+from host.model.cron import CronRefused, check_cron
 from host.model.json import JsonObject, JsonRefused, JsonValue, decode_object
 from host.model.time import LATEST_MS
 from host.ports import BackendUnavailable
 
 _MAX_BODY_BYTES = 8 * 1024 * 1024
-_CRON = re.compile(r"[0-9A-Za-z*/,?#-]{1,64}( [0-9A-Za-z*/,?#-]{1,64}){4}")
 _STATUSES = {
     Refusal.UNKNOWN_WORKER: HTTPStatus.NOT_FOUND,
     Refusal.NO_DEPLOYMENT: HTTPStatus.CONFLICT,
@@ -38,8 +37,10 @@ class TriggerRoutes:
         """`{"cron", "scheduledTime"?: ms}`."""
         body = await _read(request, ("cron", "scheduledTime"))
         cron = _text(body, "cron")
-        if _CRON.fullmatch(cron) is None:
-            raise _wrong("cron is an expression of five fields with one space between")
+        try:
+            check_cron(cron)
+        except CronRefused as error:
+            raise _wrong(f"cron: {error}") from error
         scheduled_ms = _integer(body, "scheduledTime") if "scheduledTime" in body else None
         if scheduled_ms is not None and not 0 <= scheduled_ms <= LATEST_MS:
             raise _wrong("scheduledTime is in Unix milliseconds, up to the year 9999")

@@ -63,6 +63,13 @@ async def client(triggers: Triggers) -> AsyncIterator[httpx.AsyncClient]:
         yield opened
 
 
+@pytest.mark.req("MW-17")
+async def test_a_refused_cron_names_the_field_that_is_wrong(client: httpx.AsyncClient, triggers: Triggers) -> None:
+    answer = await client.post("/v1/workers/w/scheduled", json={"cron": "0 24 * * *"})
+    assert answer.json()["error"]["message"] == "cron: hour: 24 is not a value from 0 to 23"
+    assert triggers.fired == []
+
+
 @pytest.mark.req("MW-17", "MW-18")
 async def test_handlers_are_fired_with_what_was_given_and_sensible_values_for_the_rest(
     client: httpx.AsyncClient, triggers: Triggers
@@ -101,6 +108,7 @@ ONE = {"text": "a"}
         ("w/scheduled", {"cron": "* * * *"}, 400, "invalid_request"),
         ("w/scheduled", {"cron": "* * * * * *"}, 400, "invalid_request"),
         ("w/scheduled", {"cron": "* *  * * *"}, 400, "invalid_request"),
+        ("w/scheduled", {"cron": "* 24 * * *"}, 400, "invalid_request"),
         ("w/scheduled", {"cron": "* * * * *", "scheduledTime": -1}, 400, "invalid_request"),
         ("w/scheduled", {"cron": "* * * * *", "scheduledTime": 1.5}, 400, "invalid_request"),
         ("w/scheduled", {"cron": "* * * * *", "at": 1}, 400, "invalid_request"),
