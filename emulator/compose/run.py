@@ -3,11 +3,9 @@
 import asyncio
 import gc
 import os
-import signal
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from emulator.compose.authority import server_identity
@@ -16,6 +14,7 @@ from emulator.compose.errors import FoundationUnusable
 from emulator.compose.listeners import Listeners, address_of, bind_all
 from emulator.compose.options import HostOptions
 from emulator.compose.ready import ReadyReport, check_place, remove_earlier, remove_ready_file, write_ready_file
+from emulator.compose.signals import stop_on_signals
 from emulator.compose.state import StateDirectory
 from emulator.compose.workerd_side import find_runtime, spawn_workerd_side
 from emulator.runtime.locate import Runtime
@@ -44,7 +43,7 @@ def run_host(options: HostOptions) -> None:
 
 
 async def _run(options: HostOptions, began_s: float) -> None:
-    stopping = _stop_on_signals()
+    stopping = stop_on_signals()
     async with AsyncExitStack() as stack:
         report = await _start(options, stack)
         if options.ready_file is not None:
@@ -92,27 +91,6 @@ async def _start_on(
     host = await start_host(around, stack)
     origins = await serve_edges(host, listeners, identity, authenticator, state.management_token, stack)
     return _report(origins, state, identity.ca)
-
-
-def _stop_on_signals() -> asyncio.Event:
-    """An event that the first SIGTERM or SIGINT sets; the next one ends the process at once.
-
-    An end at once leaves no child: the reaper kills them when its pipe ends, and the state is as after a SIGKILL.
-    """
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    is_asked = False
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        nonlocal is_asked
-        if is_asked or loop.is_closed():
-            os._exit(128 + number)
-        is_asked = True
-        loop.call_soon_threadsafe(stopping.set)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    return stopping
 
 
 def _report(origins: "Origins", state: StateDirectory, ca: Path) -> ReadyReport:

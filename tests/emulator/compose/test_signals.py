@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import pytest
 
 from emulator.client import ReadyFile
+from emulator.compose.signals import StopSignals
 from tests.emulator.compose.hosts import TestHost, is_gone, running_host, wait_until
 
 pytestmark = pytest.mark.usefixtures("workerd")
@@ -38,13 +40,66 @@ def says(log: Path, words: str) -> bool:
     return words in log.read_text()
 
 
-def signal_twice(host: TestHost, number: signal.Signals) -> int:
-    """Exit status of a host whose drain is interrupted."""
+def signal_again(host: TestHost, number: signal.Signals) -> int:
+    """Exit status of a host whose drain is interrupted: as soon as a further signal is no echo of the first."""
     os.kill(host.ready.pid, number)
     wait_until(lambda: says(host.log, "takohost is stopping"))
     assert host.process.is_alive
-    os.kill(host.ready.pid, number)
+
+    def ended() -> bool:
+        if host.process.is_alive:
+            os.kill(host.ready.pid, number)
+        return not host.process.is_alive
+
+    wait_until(ended)
     return host.process.wait_ended(3.0)
+
+
+class Ended(Exception):
+    """Raised in place of an exit."""
+
+
+def test_signals_at_the_same_time_are_one_and_a_later_one_ends_at_once() -> None:
+    now_s, asked = 100.0, 0
+
+    def ask() -> None:
+        nonlocal asked
+        asked += 1
+
+    def end(status: int) -> NoReturn:
+        raise Ended(status)
+
+    signals = StopSignals(ask, end, lambda: now_s)
+    for later_s in (0.0, 0.0, 0.1, 0.85):
+        now_s += later_s
+        signals(signal.SIGTERM)
+        signals(signal.SIGINT)
+        assert asked == 1
+    now_s += 0.1
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with pytest.raises(Ended, match=str(128 + number)):
+            signals(number)
+    assert asked == 1
+
+
+def test_a_signal_to_a_host_that_has_nothing_left_to_end_ends_it_at_once() -> None:
+    def ask() -> None:
+        raise RuntimeError("Event loop is closed")
+
+    def end(status: int) -> NoReturn:
+        raise Ended(status)
+
+    with pytest.raises(Ended, match="130"):
+        StopSignals(ask, end, lambda: 1.0)(signal.SIGINT)
+
+
+def test_two_signals_at_once_leave_the_end_orderly(tmp_path: Path) -> None:
+    with running_host(tmp_path / "h") as host:
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
+            os.kill(host.ready.pid, number)
+        assert host.process.wait_ended(10.0) == 0
+        assert not host.ready_file.exists()
+        assert not says(host.log, "Traceback")
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -52,7 +107,7 @@ def test_a_second_signal_ends_a_draining_host_at_once(tmp_path: Path, number: si
     with running_host(tmp_path / "h") as host:
         children = host.children()
         with unfinished_request(host.ready):
-            assert signal_twice(host, number) == status
+            assert signal_again(host, number) == status
         wait_until(lambda: all(map(is_gone, children)), 5.0)
         assert not says(host.log, "Traceback")
 
