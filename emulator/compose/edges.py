@@ -87,7 +87,7 @@ async def serve_edges(
 
     write_private(token_file, f"{token}\n".encode())
     management = Server(
-        create_app(_management_parts(host, document, origins), _own_hosts(listeners), token),
+        create_app(_management_parts(host, authenticator, document, origins), _own_hosts(listeners), token),
         listeners.management,
         _refused_management,
         _MANAGEMENT_LIMITS,
@@ -138,9 +138,12 @@ def _own_hosts(listeners: Listeners) -> tuple[str, ...]:
     return (f"{LOOPBACK}:{port}", f"localhost:{port}")
 
 
-def _management_parts(host: Host, document: Callable[[], JsonObject], origins: Origins) -> ManagementParts:
+def _management_parts(
+    host: Host, authenticator: Authenticator, document: Callable[[], JsonObject], origins: Origins
+) -> ManagementParts:
     return ManagementParts(
         artifacts=host.artifacts,
+        principals=authenticator.known_principals,
         clock=ClockControl(
             host.clock,
             EngineWorkload(host.workflows, host.withdrawals),

@@ -46,7 +46,7 @@ def parse_table(text: str) -> TokenTable:
         for digest in digests:
             if table.setdefault(digest, principal) is not principal:
                 raise TokenFileWrong(f"principals.{name} has a token of another principal")
-    return TokenTable(table)
+    return TokenTable(table, frozenset(entries))
 
 
 def _principal(name: str, entry: Any) -> tuple[Principal, list[str]]:

@@ -48,6 +48,7 @@ class ManagementParts:
     """What the routes act on, wired by the composition root."""
 
     artifacts: Uploads
+    principals: Callable[[], Collection[str]]
     clock: ClockControl
     instances: Inspection
     calls: InstanceCalls
@@ -63,7 +64,7 @@ class ManagementParts:
 
 def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> Starlette:
     """The ASGI app; `hosts` are the `host:port` spellings it answers to."""
-    artifacts = ArtifactRoutes(parts.artifacts)
+    artifacts = ArtifactRoutes(parts.artifacts, parts.principals)
     clock = ClockRoutes(parts.clock)
     faults = FaultRoutes(parts.faults)
     triggers = TriggerRoutes(parts.triggers)

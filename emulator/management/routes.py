@@ -1,6 +1,6 @@
 """The other management routes, from artifacts to withdrawals. Each class speaks for one part."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -9,23 +9,27 @@ from emulator.artifacts import ArtifactTooLarge, is_digest
 from emulator.management.bodies import read_object, require
 from emulator.management.errors import ManagementRefused
 from emulator.management.parts import Processes, Settlements, Uploads, Withdrawals
+from host.model.errors import HostError
 from host.model.faults import DEFAULT_DELAY_S, FaultAction, FaultPoints, UnknownFaultPoint, registered
 from host.model.json import JsonObject
 from host.model.operation_states import Effect
 from host.ports import ArtifactRefused
 
 DEFAULT_PRINCIPAL = "local"
+_MOST_NAMED = 20
 
 
 class ArtifactRoutes:
     """`/v1/artifacts/sha256/<digest>?principal=<id>`."""
 
-    def __init__(self, uploads: Uploads) -> None:
+    def __init__(self, uploads: Uploads, principals: Callable[[], Collection[str]]) -> None:
         self._uploads = uploads
+        self._principals = principals
 
     async def put(self, request: Request) -> Response:
-        """Store the exact body for the principal; 200 with digest and size."""
+        """Store the exact body for a principal that this host knows; 200 with digest and size."""
         digest, principal = _addressed(request)
+        self._check_known(principal)
         try:
             held = await self._uploads.put(principal, digest, request.stream())
         except ArtifactTooLarge as error:
@@ -34,8 +38,19 @@ class ArtifactRoutes:
             raise ManagementRefused(422, "digest_mismatch", str(error)) from error
         return JSONResponse({"sha256": held.sha256, "byteSize": held.size_bytes, "principal": principal})
 
+    def _check_known(self, principal: str) -> None:
+        """What is uploaded for a misspelt name would be held for nobody. Raises `ManagementRefused`."""
+        try:
+            known = sorted(self._principals())
+        except HostError as error:
+            raise ManagementRefused(503, error.code, error.detail) from error
+        if principal not in known:
+            shown = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
+            message = f"there is no principal {principal!r} here: ?principal= is one of {shown or '(nobody yet)'}"
+            raise ManagementRefused(404, "unknown_principal", message)
+
     async def delete(self, request: Request) -> Response:
-        """Take an upload back; Resources that hold the bytes keep them."""
+        """Take an upload back, also of a principal that is gone; Resources that hold the bytes keep them."""
         digest, principal = _addressed(request)
         if not await self._uploads.withdraw(principal, digest):
             raise ManagementRefused(404, "not_found", f"sha256 {digest} was not uploaded for {principal!r}")

@@ -1,7 +1,7 @@
 """Who sends a request. An authenticator is an object of the composition root's choice; it knows no file."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +24,9 @@ class Authenticator(Protocol):
     def authenticate(self, headers: Headers) -> Principal:
         """Raises `CallerError` with `unauthenticated`, or `HostError` when nobody can tell now."""
 
+    def known_principals(self) -> Collection[str]:
+        """Ids of everybody that it could name. Raises `HostError` when nobody can tell now."""
+
 
 class NoAuthentication:
     """Everybody is the principal `local`: only behind a loopback bind (HA-21)."""
@@ -36,12 +39,17 @@ class NoAuthentication:
     def authenticate(self, headers: Headers) -> Principal:
         return self._principal
 
+    def known_principals(self) -> Collection[str]:
+        return (self._principal.id,)
+
 
 @dataclass(frozen=True, slots=True)
 class TokenTable:
-    """Principals by the SHA-256 (hex) of each of their tokens: a token itself is kept nowhere."""
+    """Principals by the SHA-256 (hex) of each of their tokens: a token itself is kept nowhere. `named` has the ids of
+    all, those without a token now, too."""
 
     principals: Mapping[str, Principal]
+    named: frozenset[str] = frozenset()
 
     def find(self, token: str) -> Principal | None:
         return self.principals.get(sha256_hex(token.encode("ascii")))
@@ -62,3 +70,6 @@ class TokenAuthentication:
         if principal is None:
             raise CallerError(ErrorCode.UNAUTHENTICATED, "send one right token: Authorization: Bearer TOKEN")
         return principal
+
+    def known_principals(self) -> Collection[str]:
+        return self._table().named

@@ -44,6 +44,21 @@ def test_a_principal_has_several_tokens_and_stays_itself(tmp_path: Path) -> None
     assert authenticator.authenticate(bearer(other)) == Principal("bob.b")
 
 
+@pytest.mark.req("HA-22")
+def test_every_principal_of_the_file_is_known_with_a_token_or_without(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.toml"
+    path.write_text(GOOD + '[principals.bob]\ntokens = []\nspaces = "*"\nrights = []\n')
+    authenticator = authenticator_of(path)
+    assert sorted(authenticator.known_principals()) == ["alice", "bob"]
+    path.write_text(GOOD)
+    touched(path)
+    assert sorted(authenticator.known_principals()) == ["alice"]
+    path.unlink()
+    with pytest.raises(HostError):
+        authenticator.known_principals()
+    assert list(authenticator_of(None).known_principals()) == ["local"]
+
+
 @pytest.mark.req("HA-21")
 @pytest.mark.parametrize(
     "headers",

@@ -12,6 +12,7 @@ from emulator.artifacts import SCHEMA, ArtifactCustody
 from emulator.management import ClockControl, ManagementParts, ProcessFigures, create_app
 from emulator.runtime.app_log import AppLog
 from emulator.workflow import ErrorName, InstanceRefused
+from host.model.errors import ErrorCode, HostError
 from host.model.faults import FaultPoints, register
 from host.model.json import JsonObject
 from host.model.operation_states import Effect
@@ -99,11 +100,31 @@ def calls() -> Calls:
     return Calls()
 
 
+class Principals:
+    """Those that the host knows: as its token file says now."""
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] | None = ("zoe", "local")
+
+    def __call__(self) -> tuple[str, ...]:
+        if self.names is None:
+            raise HostError(ErrorCode.TEMPORARILY_UNAVAILABLE, "nobody can tell")
+        return self.names
+
+
 @pytest.fixture
-async def client(tmp_path: Path, faults: FaultPoints, calls: Calls) -> AsyncIterator[httpx.AsyncClient]:
+def principals() -> Principals:
+    return Principals()
+
+
+@pytest.fixture
+async def client(
+    tmp_path: Path, faults: FaultPoints, calls: Calls, principals: Principals
+) -> AsyncIterator[httpx.AsyncClient]:
     database = await Database.open(tmp_path / "db", application_id=1, migrations=(SCHEMA,))
     parts = ManagementParts(
         artifacts=await ArtifactCustody.open(database, tmp_path / "artifacts"),
+        principals=principals,
         clock=ClockControl(ControlledClock.frozen(START_MS), Idle(), RealTime()),
         instances=Instances(),
         calls=calls,
@@ -141,6 +162,52 @@ async def test_an_uploaded_artifact_is_named_with_its_size(client: httpx.AsyncCl
     assert (answer.status_code, answer.json()) == (200, {"sha256": digest, "byteSize": 3, "principal": "local"})
     assert (await client.delete(f"/v1/artifacts/sha256/{digest}?principal=other")).status_code == 404
     assert (await client.delete(f"/v1/artifacts/sha256/{digest}")).status_code == 204
+
+
+@pytest.mark.req("WB-06", "HA-22")
+@pytest.mark.parametrize(
+    ("names", "status", "code", "message"),
+    [
+        (
+            ("zoe", "local"),
+            404,
+            "unknown_principal",
+            "there is no principal 'Zoe' here: ?principal= is one of local, zoe",
+        ),
+        (
+            tuple(f"p{number}" for number in range(10, 99)),
+            404,
+            "unknown_principal",
+            f"there is no principal 'Zoe' here: ?principal= is one of {', '.join(f'p{n}' for n in range(10, 30))}, ...",
+        ),
+        ((), 404, "unknown_principal", "there is no principal 'Zoe' here: ?principal= is one of (nobody yet)"),
+        (None, 503, "temporarily_unavailable", "nobody can tell"),
+    ],
+)
+async def test_nothing_is_held_for_a_principal_that_the_host_does_not_know(
+    client: httpx.AsyncClient,
+    principals: Principals,
+    names: tuple[str, ...] | None,
+    status: int,
+    code: str,
+    message: str,
+) -> None:
+    digest = hashlib.sha256(b"abc").hexdigest()
+    principals.names = names
+    answer = await client.put(f"/v1/artifacts/sha256/{digest}?principal=Zoe", content=b"abc")
+    assert (answer.status_code, answer.json()) == (status, {"error": {"code": code, "message": message}})
+    assert (await client.delete(f"/v1/artifacts/sha256/{digest}?principal=Zoe")).status_code == 404
+
+
+@pytest.mark.req("WB-06", "HA-22")
+async def test_an_upload_of_a_principal_that_is_gone_can_be_taken_back(
+    client: httpx.AsyncClient, principals: Principals
+) -> None:
+    address = f"/v1/artifacts/sha256/{hashlib.sha256(b'abc').hexdigest()}?principal=zoe"
+    assert (await client.put(address, content=b"abc")).status_code == 200
+    principals.names = ("local",)
+    assert (await client.put(address, content=b"abc")).status_code == 404
+    assert (await client.delete(address)).status_code == 204
 
 
 @pytest.mark.parametrize(
