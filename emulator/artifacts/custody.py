@@ -3,7 +3,7 @@ rest. Knows no network.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Protocol
@@ -11,7 +11,7 @@ from typing import Protocol
 from emulator.artifacts import rows
 from emulator.artifacts.files import MAX_ARTIFACT_BYTES, ContentFiles
 from host.ports import ArtifactRefused, ArtifactSource, HeldArtifact
-from host.sqlite import Database
+from host.sqlite import Database, DatabaseFull, Transaction
 
 HELD_URL_PREFIX = "https://held.takohost.invalid/sha256/"
 
@@ -59,7 +59,7 @@ class ArtifactCustody:
         try:
             async with self._pairing:
                 await asyncio.to_thread(incoming.keep)
-                await self._database.write(lambda t: rows.grant(t, principal, digest, size_bytes))
+                await self._name(digest, lambda t: rows.grant(t, principal, digest, size_bytes))
         finally:
             incoming.discard()
         return HeldArtifact(digest, size_bytes)
@@ -115,10 +115,19 @@ class ArtifactCustody:
         try:
             async with self._pairing:
                 await asyncio.to_thread(incoming.keep)
-                await self._database.write(lambda t: rows.take(t, holder_uid, digest, principal, size_bytes))
+                await self._name(digest, lambda t: rows.take(t, holder_uid, digest, principal, size_bytes))
         finally:
             incoming.discard()
         return HeldArtifact(digest, size_bytes)
+
+    async def _name(self, digest: str, write: Callable[[Transaction], None]) -> None:
+        """Write the row of a kept file. Without room for it the file goes again, unless it was held before."""
+        try:
+            await self._database.write(write)
+        except DatabaseFull:
+            if await self._database.read(lambda t: rows.unknown_among(t, (digest,))):
+                await asyncio.to_thread(self._files.remove, digest)
+            raise
 
     async def _drop_unheld(self) -> None:
         dropped = await self._database.write(rows.drop_unheld)

@@ -81,11 +81,15 @@ def write_private(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Replace a file atomically and durably; nobody else can read it at any moment unless `mode` says so."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _is_current(folder: Path, identity: ServerIdentity, now: datetime) -> bool:

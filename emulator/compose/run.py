@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,9 +51,15 @@ async def _run(options: HostOptions, began_s: float) -> None:
             stack.callback(remove_ready_file, options.ready_file)
         gc.freeze()  # what a start made stays: later collections need not look at it
         gc.enable()
-        print(f"takohost is ready\n{report.table(time.monotonic() - began_s)}", flush=True)
+        _say(f"takohost is ready\n{report.table(time.monotonic() - began_s)}")
         await stopping.wait()
-        print("takohost is stopping", flush=True)
+        _say("takohost is stopping")
+
+
+def _say(text: str) -> None:
+    """A line for people: where it cannot be written, on a full disk say, the host goes on."""
+    with suppress(OSError):
+        print(text, flush=True)
 
 
 async def _start(options: HostOptions, stack: AsyncExitStack) -> ReadyReport:

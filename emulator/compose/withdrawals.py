@@ -11,12 +11,14 @@ from typing import Protocol
 from emulator.catalog import Catalog, Withdrawal
 from emulator.contexts import StopEvidence
 from host.model.json import JsonObject
+from host.model.room import lacks_room
 from host.model.time import Clock, RealTime, timestamp
 from host.ports import BackendUnavailable
 from host.sqlite import DatabaseError
 
 _LOG = logging.getLogger("takohost.withdrawals")
 _PATIENCE_S = 0.2
+_PATIENCE_WITHOUT_ROOM_S = 5.0
 
 
 class Contexts(Protocol):
@@ -89,7 +91,7 @@ class Withdrawals:
                 next_ms = min((each.due_at_ms for each in await self._pending()), default=None)
             except (BackendUnavailable, DatabaseError) as error:
                 _LOG.warning("a withdrawn Version is stopped later: %s", error)
-                await self._real_time.sleep_s(_PATIENCE_S)
+                await self._real_time.sleep_s(_PATIENCE_WITHOUT_ROOM_S if lacks_room(error) else _PATIENCE_S)
                 continue
             async with self._settled:
                 self._settled.notify_all()

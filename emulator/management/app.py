@@ -14,6 +14,7 @@ from emulator.management.errors import (
     ManagementRefused,
     answer_failure,
     answer_http_error,
+    answer_no_room,
     answer_refused,
 )
 from emulator.management.guard import Guard
@@ -41,6 +42,7 @@ from emulator.management.routes import (
 from emulator.management.trigger_routes import TriggerRoutes
 from host.model.faults import FaultPoints
 from host.model.json import JsonObject
+from host.model.room import NoRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ def create_app(parts: ManagementParts, hosts: Collection[str], token: str) -> St
         exception_handlers={
             ManagementRefused: answer_refused,
             HTTPException: answer_http_error,
+            NoRoom: answer_no_room,
+            OSError: answer_no_room,
             Exception: answer_failure,
         },
     )

@@ -1,7 +1,13 @@
 """What the management listener refuses: a status, a stable code and a sentence. Knows no route."""
 
+import logging
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+
+from host.model.room import NO_ROOM, lacks_room
+
+_LOG = logging.getLogger("takohost.management")
 
 
 class ManagementRefused(Exception):
@@ -23,6 +29,14 @@ async def answer_refused(request: Request, error: Exception) -> Response:
     """Starlette's handler for `ManagementRefused`."""
     assert isinstance(error, ManagementRefused)
     return refusal(error.status, error.code, error.message)
+
+
+async def answer_no_room(request: Request, error: Exception) -> Response:
+    """Starlette's handler for `NoRoom` and `OSError`: a full disk is no failure of the host, and one line of log."""
+    if not lacks_room(error):
+        raise error
+    _LOG.warning("%s %s: %s", request.method, request.url.path, error)
+    return refusal(503, "no_room", f"{NO_ROOM}: try again once there is room")
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:

@@ -45,13 +45,14 @@ class OutputLog:
         self._said = said or AppLog(lambda: 0)
         self._max_bytes = max_bytes
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab")
+        self._file = path.open("ab", buffering=0)
+        self._is_torn = False
 
     def write(self, data: bytes) -> None:
-        """Append; a full disk loses lines, never the host."""
+        """Append; a full disk loses lines, never the host. What follows a line that was cut short begins a new one."""
         with contextlib.suppress(OSError):
-            self._file.write(data)
-            self._file.flush()
+            whole = b"\n" + data if self._is_torn else data
+            self._is_torn = self._file.write(whole) != len(whole)
             if self._file.tell() > self._max_bytes:
                 self._rotate()
 
@@ -90,6 +91,9 @@ class OutputLog:
         loop.add_reader(descriptor, read)
 
     def _rotate(self) -> None:
+        """Without room for a new file the old one is written on, under its new name, until there is."""
+        with contextlib.suppress(FileNotFoundError):
+            self._path.replace(self._path.with_name(self._path.name + ".1"))
+        fresh = self._path.open("ab", buffering=0)
         self._file.close()
-        self._path.replace(self._path.with_name(self._path.name + ".1"))
-        self._file = self._path.open("ab")
+        self._file = fresh

@@ -15,12 +15,13 @@ from emulator.workflow.recovery import Orphan, recover
 from emulator.workflow.retention import Retention
 from emulator.workflow.scheduler import Scheduler
 from emulator.workflow.sessions import Session
-from emulator.workflow.surroundings import Surroundings
+from emulator.workflow.surroundings import Surroundings, logger
 from host.model.faults import FaultPoints
 from host.model.private_keys import PrivateKeys
 from host.model.time import Clock, RealTime
 
 MAX_CONTEXTS = 1000
+_LOOK_AGAIN_S = 2.0
 
 
 class Engine:
@@ -83,10 +84,25 @@ class Engine:
         """Start nothing any more, stop every context with evidence and leave its instance to be replayed."""
         await self._scheduler.stop()
         await self._retention.stop()
-        await self._requeue(self._sessions(), "host closed")
+        await self._unless_short(asyncio.create_task(self._requeue(self._sessions(), "host closed")))
         for orphan in self._orphans():
             orphan.ending.cancel()
             await asyncio.wait([orphan.ending])
+
+    async def _unless_short(self, closing: "asyncio.Task[None]") -> None:
+        """Wait, but not for room: what is not recorded now is found out at the next start, as after a kill."""
+        while not closing.done():
+            pause = asyncio.create_task(self._around.real_time.sleep_s(_LOOK_AGAIN_S))
+            await asyncio.wait((closing, pause), return_when=asyncio.FIRST_COMPLETED)
+            pause.cancel()
+            if not closing.done() and self._around.shortage.is_on:
+                logger.warning("there is no room to record the end of contexts: the next start does")
+                closing.cancel()
+                for session in self._sessions():
+                    session.abandon()
+                await asyncio.wait([closing])
+                return
+        await closing
 
     def deployments_changed(self) -> None:
         """Weights were put in or out of force: instances that had no Version may start now."""

@@ -9,7 +9,7 @@ from emulator.d1 import Statement, named
 from emulator.runstore.schema import STATUS, UPDATED_MS
 from emulator.runstore.snapshot import TERMINAL
 from emulator.workflow.guards import listed
-from emulator.workflow.surroundings import RETIRED, Surroundings, logger
+from emulator.workflow.surroundings import RETIRED, Surroundings
 from host.model.faults import InjectedFault
 from host.model.time import timestamp
 from host.sqlite import DatabaseError, Value
@@ -18,7 +18,6 @@ RETENTION_MS = 2_592_000_000
 KEPT_MS = RETENTION_MS + 60_000
 """A little longer than promised: a status is seen some moments after the instant that it is dated with."""
 
-_PATIENCE_S = 0.2
 _MOST_INSTANCES = 16
 _MOST_ROWS = 256
 _MOST_BYTES = 8 * 1024 * 1024
@@ -92,8 +91,7 @@ class Retention:
                     self._around.activity.ring()
                 await self._around.clock.sleep_until(await self._next_ms())
             except (DatabaseError, InjectedFault) as error:
-                logger.warning("outdated instances are purged later: %s", error)
-                await self._around.real_time.sleep_s(_PATIENCE_S)
+                await self._around.pause_after(error, "outdated instances are purged later")
                 self._around.activity.ring()  # the purge may have been committed before it failed
 
     async def _purge_batch(self) -> None:

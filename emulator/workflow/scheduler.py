@@ -65,6 +65,7 @@ class Starter:
         self.ticker = Ticker("the starter of contexts", surroundings, surroundings.due_bell, self._act)
 
     async def _act(self, now_ms: int) -> int | None:
+        await self._around.shortage.rest()
         free = self._max_contexts - len(self._executions)
         self._tell_if_full(free)
         if free <= 0:

@@ -63,11 +63,18 @@ class Session:
         self._follow_up(self._give_back(ending))
         return asyncio.shield(self.ended)
 
+    def abandon(self) -> None:
+        """Write nothing any more: for a host that ends and cannot record it. The code is stopped with its process."""
+        self._is_stopping = True
+        for task in (*self._tasks, self._finishing, self._touching):
+            if task is not None:
+                task.cancel()
+
     async def _launch(self) -> None:
         try:
             self._claim = await claim(self._around, self._due, self.context_id)
         except Exception as error:
-            logger.warning("instance %r cannot be claimed: %s", self.address.run_id, error)
+            self._tell(error, f"instance {self.address.run_id!r} cannot be claimed")
         if not self.claimed.done():
             self.claimed.set_result(self._claim is not None)
         if self._claim is None:
@@ -79,7 +86,7 @@ class Session:
             self._around.faults.reach(CLAIMED)
             await self._start(self._claim)
         except Exception as error:
-            logger.warning("context %s cannot start: %s", self.context_id, error)
+            self._tell(error, f"context {self.context_id} cannot start")
             self.requeue(f"not started: {error}")
 
     async def _start(self, taken: Claim) -> None:
@@ -101,6 +108,11 @@ class Session:
         early, self._early = self._early or [], None
         for text in early:
             self._on_frame(text)
+
+    def _tell(self, error: Exception, what: str) -> None:
+        """A line for each context, but not for want of room: that is all the engine's."""
+        if not self._around.shortage.note(error):
+            logger.warning("%s: %s", what, error)
 
     def _watch(self) -> LegWatch:
         """Touches the row while the context executes, in real time, dated by the clock (RS-21)."""
@@ -157,7 +169,7 @@ class Session:
         try:
             await work
         except Exception as error:
-            logger.warning("context %s is given back: %s", self.context_id, error)
+            self._tell(error, f"context {self.context_id} is given back")
             self._is_stopping = True
             await self._give_back(f"given back: {error}")
 
@@ -244,7 +256,6 @@ class Session:
                 await parking.finish(self._around, self.address, self.context_id, evidence, ending)
                 break
             except Exception as error:
-                logger.warning("the end of context %s is repeated: %s", self.context_id, error)
-                await self._around.real_time.sleep_s(_PATIENCE_S)
+                await self._around.pause_after(error, f"the end of context {self.context_id} is repeated")
         if not self.ended.done():
             self.ended.set_result(None)

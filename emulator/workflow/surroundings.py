@@ -9,6 +9,7 @@ from emulator.catalog import Catalog
 from emulator.contexts import Notice, Runners
 from emulator.d1 import Database, Result, Statement
 from emulator.workflow.bell import Bell
+from emulator.workflow.shortage import Shortage
 from host.model.faults import FaultPoints, InjectedFault, register
 from host.model.time import Clock, RealTime
 from host.sqlite import DatabaseError
@@ -34,6 +35,7 @@ RETIRED = register("workflow.history_purged", "after a batch of outdated histori
 PURGED = register("workflow.gate_purged", "after a Workflow was purged, before its Operation is told")
 
 _PATIENCE_S = 0.2
+_PATIENCE_WITHOUT_ROOM_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class Surroundings:
     """The engine's constructor arguments; `ids` gives a new unique token, `random` a number in [0, 1).
 
     `tell` is given what people should know of the host's own doing. `due_bell` rings when something may start,
-    `timer_bell` when an instant to act at may have come nearer, `activity` when something has been done.
+    `timer_bell` when an instant to act at may have come nearer, `activity` when something has been done; `shortage` is
+    told of every write that failed.
     """
 
     database: Database
@@ -57,6 +60,10 @@ class Surroundings:
     due_bell: Bell = field(default_factory=Bell)
     timer_bell: Bell = field(default_factory=Bell)
     activity: Bell = field(default_factory=Bell)
+    shortage: Shortage = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shortage", Shortage(self.real_time))
 
     async def commit(self, statements: Sequence[Statement]) -> list[Result]:
         """Run a batch after which something may be due; the bells ring even when the caller has left meanwhile."""
@@ -80,8 +87,15 @@ class Surroundings:
                     self.faults.reach(before)
                 return await self.database.batch(statements)
             except (DatabaseError, InjectedFault) as error:
-                logger.warning("a write is repeated: %s", error)
-                await self.real_time.sleep_s(_PATIENCE_S)
+                await self.pause_after(error, "a write is repeated")
+
+    async def pause_after(self, error: Exception, what: str) -> None:
+        """Wait before something that has failed is tried again; `what` is said of it in the log."""
+        if self.shortage.note(error):
+            await self.real_time.sleep_s(_PATIENCE_WITHOUT_ROOM_S)
+        else:
+            logger.warning("%s: %s", what, error)
+            await self.real_time.sleep_s(_PATIENCE_S)
 
     def spawn(self, tasks: "set[asyncio.Task[None]]", task: "asyncio.Task[None]") -> "asyncio.Task[None]":
         """Keep a task alive until it is done."""

@@ -7,11 +7,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from emulator.workflow.bell import Bell
-from emulator.workflow.surroundings import Surroundings, logger
+from emulator.workflow.surroundings import Surroundings
 from host.model.faults import InjectedFault
 from host.sqlite import DatabaseError
-
-_PATIENCE_S = 0.2
 
 
 class Ticker:
@@ -46,8 +44,7 @@ class Ticker:
             try:
                 next_ms = await self._act(now_ms)
             except (DatabaseError, InjectedFault) as error:
-                logger.warning("%s: tried again after %s", self._name, error)
-                await self._around.real_time.sleep_s(_PATIENCE_S)
+                await self._around.pause_after(error, f"{self._name} is tried again")
                 continue
             self._around.activity.ring()
             if next_ms is None:

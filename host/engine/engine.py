@@ -40,9 +40,10 @@ from host.model.operation_states import Effect, Status
 from host.model.private_inputs import PrivateInputs
 from host.model.private_keys import PrivateKeys
 from host.model.records import Operation, Principal, Resource, ResourceFilter, Right
+from host.model.room import NO_ROOM
 from host.model.time import Clock, RealTime
 from host.ports import Backend, BackendError
-from host.sqlite import Database, DatabaseBusy, Transaction
+from host.sqlite import Database, DatabaseBusy, DatabaseFull, Transaction
 from host.store.keys import keep_secret
 from host.store.operations import find_operation
 from host.store.resources import find_resource, list_resources
@@ -326,11 +327,14 @@ class Engine:
 
 @contextmanager
 def _worth_a_retry() -> Iterator[None]:
-    """Another process that keeps the database to itself is no failure of this host (HA-14)."""
+    """Another process that keeps the database to itself is no failure of this host, nor is a full disk (HA-14)."""
     try:
         yield
     except DatabaseBusy as error:
         detail = "the control database is busy"
+        raise HostError(ErrorCode.TEMPORARILY_UNAVAILABLE, detail, log=str(error)) from error
+    except DatabaseFull as error:
+        detail = f"{NO_ROOM}: send the same request with the same key once there is room"
         raise HostError(ErrorCode.TEMPORARILY_UNAVAILABLE, detail, log=str(error)) from error
 
 

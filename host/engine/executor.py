@@ -24,6 +24,7 @@ from host.model.faults import FaultPoints, register
 from host.model.json import JsonObject
 from host.model.operation_states import Action, Effect, Status
 from host.model.records import Failure
+from host.model.room import NO_ROOM, lacks_room
 from host.model.time import Clock, RealTime
 from host.ports import ArtifactRefused, Backend, BackendError, BackendUnavailable, CodeRejected, SecretsMissing
 from host.sqlite import Database, DatabaseError, Transaction
@@ -138,8 +139,8 @@ class Executor:
     async def _attempt(self, operation_id: str) -> _Step:
         try:
             taking = await self._database.write(self._taking(operation_id))
-        except DatabaseError:
-            _log.exception("operation %s cannot be taken up", operation_id)
+        except DatabaseError as error:
+            _tell(error, "operation %s cannot be taken up", operation_id)
             return _Step.UNKNOWN
         match taking:
             case Decided() | Asked():
@@ -225,6 +226,9 @@ class Executor:
         """A failure that proves nothing: the same work is repeated against the same backend identity (HA-46)."""
         if isinstance(error, BackendUnavailable):
             failure = Failure(FailureCode.BACKEND_UNAVAILABLE, str(error))
+        elif lacks_room(error):
+            _tell(error, "operation %s is tried again", taken.operation.id)
+            failure = Failure(FailureCode.BACKEND_UNAVAILABLE, f"{NO_ROOM}; the host tries again")
         else:
             _log.error("operation %s: unexpected failure", taken.operation.id, exc_info=error)
             failure = Failure(FailureCode.INTERNAL_ERROR, "the host failed while it worked on this; it tries again")
@@ -235,9 +239,17 @@ class Executor:
                 return _Step.UNKNOWN
             except LeaseLost:
                 return _Step.SETTLED
-            except DatabaseError:
-                _log.exception("operation %s stays running in the records", taken.operation.id)
+            except DatabaseError as unwritten:
+                _tell(unwritten, "operation %s stays running in the records", taken.operation.id)
                 await self._real_time.sleep_s(_LONGEST_PAUSE_S)
+
+
+def _tell(error: Exception, text: str, operation_id: str) -> None:
+    """One line for want of room, which is nobody's mistake; anything else with its traceback."""
+    if lacks_room(error):
+        _log.warning(f"{text}: %s", operation_id, error)
+    else:
+        _log.error(text, operation_id, exc_info=error)
 
 
 def _failure_code(error: BackendError) -> FailureCode:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from host.engine.limits import Limits
 from host.model.time import Clock
-from host.sqlite import Database, DatabaseError, Transaction
+from host.sqlite import Database, DatabaseError, DatabaseFull, Transaction
 from host.store.private import drop_expired_values
 from host.store.retention import forget_markers, forget_operations
 
@@ -51,6 +51,8 @@ class Keeping:
         while True:
             try:
                 await self.sweep()
+            except DatabaseFull as error:
+                _log.warning("retention is put off: %s", error)
             except DatabaseError:
                 _log.exception("retention is put off")
             await self._clock.sleep_until(self._clock.now_ms() + _PAUSE_MS)

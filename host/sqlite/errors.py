@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 import apsw
 
+from host.model.room import NoRoom
+
 
 class DatabaseError(Exception):
     """Anything SQLite refused; the message is SQLite's own."""
@@ -18,7 +20,7 @@ class DatabaseBusy(DatabaseError):
     """Another process kept the lock beyond the deadline; nothing was written."""
 
 
-class DatabaseFull(DatabaseError):
+class DatabaseFull(DatabaseError, NoRoom):
     """No room or an I/O failure; the commit did not happen."""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.artifacts import SCHEMA, ArtifactCustody, ArtifactTooLarge, DigestMismatch, custody, held_url
 from host.ports import ArtifactRefused, ArtifactSource
-from host.sqlite import Database
+from host.sqlite import Database, DatabaseFull
 
 CONTENT = b"export default {}"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -43,6 +43,26 @@ async def test_an_upload_is_held_for_its_principal_under_any_url(held: ArtifactC
     assert stored == await held.hold("local", "bundle-1", elsewhere, 1000)
     assert await held.read(DIGEST) == CONTENT
     assert (tmp_path / "artifacts" / "sha256" / DIGEST[:2] / DIGEST).read_bytes() == CONTENT
+
+
+@pytest.mark.req("WB-06", "WB-08")
+async def test_without_room_for_its_row_a_file_goes_again_unless_it_was_held(
+    held: ArtifactCustody, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(work: object) -> None:
+        raise DatabaseFull("database or disk is full")
+
+    await held.put("local", DIGEST, chunks(CONTENT))
+    other = hashlib.sha256(b"other").hexdigest()
+    with monkeypatch.context() as full:
+        full.setattr(held._database, "write", refuse)
+        for digest, content in ((DIGEST, CONTENT), (other, b"other")):
+            with pytest.raises(DatabaseFull):
+                await held.put("alice", digest, chunks(content))
+    assert files_in(tmp_path / "artifacts") == [DIGEST]
+    assert await held.read(DIGEST) == CONTENT
+    await held.put("alice", other, chunks(b"other"))
+    assert await held.read(other) == b"other"
 
 
 @pytest.mark.req("WB-06")

@@ -1,147 +1,17 @@
 """The management routes over ASGI, with a real custody of artifacts."""
 
-import hashlib
-import json
-from collections.abc import AsyncIterator
-from pathlib import Path
+import errno
 
 import httpx
 import pytest
 
-from emulator.artifacts import SCHEMA, ArtifactCustody
-from emulator.management import ClockControl, ManagementParts, ProcessFigures, create_app
-from emulator.runtime.app_log import AppLog
-from emulator.workflow import ErrorName, InstanceRefused
-from host.model.errors import ErrorCode, HostError
 from host.model.faults import FaultPoints, register
 from host.model.json import JsonObject
-from host.model.operation_states import Effect
-from host.model.records import Operation
-from host.model.time import ControlledClock, RealTime
-from host.sqlite import Database
+from host.sqlite import DatabaseFull
+from tests.emulator.management.conftest import START_MS, Calls
 from tests.emulator.management.test_trigger_routes import Triggers
 
-START_MS = 1_800_000_000_000
-TOKEN = "secret"
-HOST = "127.0.0.1:9"
 POINT = register("management.test_point", "between nothing and nothing, for tests")
-
-
-class Idle:
-    async def next_due_ms(self) -> int | None:
-        return START_MS + 5000
-
-    async def idle(self) -> None:
-        return None
-
-    def executing(self) -> tuple[str, ...]:
-        return ()
-
-
-class Instances:
-    async def list_instances(
-        self, workflow_uid: str, after: int, most: int
-    ) -> tuple[list[JsonObject], int | None] | None:
-        if workflow_uid != "w":
-            return None
-        page: list[JsonObject] = [{"id": name} for name in "abc"[after : after + most]]
-        return page, after + most if len(page) == most else None
-
-    async def show_instance(self, workflow_uid: str, instance_id: str) -> AsyncIterator[str] | None:
-        return self._told(workflow_uid, instance_id) if workflow_uid == "w" else None
-
-    async def _told(self, workflow_uid: str, instance_id: str) -> AsyncIterator[str]:
-        yield '{"uid":'
-        yield f"{json.dumps(workflow_uid)},"
-        yield f'"id":{json.dumps(instance_id)}}}'
-
-
-class Settlements:
-    """Settles nothing."""
-
-    async def settle(self, operation_id: str, effect: Effect, message: str) -> Operation | None:
-        return None
-
-
-class Calls:
-    def __init__(self) -> None:
-        self.made: list[tuple[str | None, ...]] = []
-
-    async def create(self, workflow_uid: str, instance_id: str | None, params_text: str | None) -> str:
-        self.made.append(("create", workflow_uid, instance_id, params_text))
-        if instance_id in set(ErrorName):
-            raise InstanceRefused(ErrorName(str(instance_id)), "told so")
-        return instance_id or "issued"
-
-    async def send_event(self, workflow_uid: str, instance_id: str, event_type: str, payload: str | None) -> None:
-        self.made.append(("send", workflow_uid, instance_id, event_type, payload))
-
-    async def terminate(self, workflow_uid: str, instance_id: str) -> None:
-        self.made.append(("terminate", workflow_uid, instance_id))
-
-
-class Withdrawals:
-    async def list_withdrawals(self) -> list[JsonObject]:
-        return [{"versionUid": "v"}]
-
-
-class Processes:
-    def processes(self) -> tuple[ProcessFigures, ...]:
-        return (ProcessFigures("gateway", 7, 1000, None),)
-
-
-@pytest.fixture
-def faults() -> FaultPoints:
-    return FaultPoints()
-
-
-@pytest.fixture
-def calls() -> Calls:
-    return Calls()
-
-
-class Principals:
-    """Those that the host knows: as its token file says now."""
-
-    def __init__(self) -> None:
-        self.names: tuple[str, ...] | None = ("zoe", "local")
-
-    def __call__(self) -> tuple[str, ...]:
-        if self.names is None:
-            raise HostError(ErrorCode.TEMPORARILY_UNAVAILABLE, "nobody can tell")
-        return self.names
-
-
-@pytest.fixture
-def principals() -> Principals:
-    return Principals()
-
-
-@pytest.fixture
-async def client(
-    tmp_path: Path, faults: FaultPoints, calls: Calls, principals: Principals
-) -> AsyncIterator[httpx.AsyncClient]:
-    database = await Database.open(tmp_path / "db", application_id=1, migrations=(SCHEMA,))
-    parts = ManagementParts(
-        artifacts=await ArtifactCustody.open(database, tmp_path / "artifacts"),
-        principals=principals,
-        clock=ClockControl(ControlledClock.frozen(START_MS), Idle(), RealTime()),
-        instances=Instances(),
-        calls=calls,
-        withdrawals=Withdrawals(),
-        faults=faults,
-        processes=Processes(),
-        openapi=lambda: {"openapi": "3.1.0"},
-        operations=Settlements(),
-        words=AppLog(lambda: START_MS),
-        listeners={"ingressTls": "https://localhost:1"},
-        triggers=Triggers(),
-    )
-    transport = httpx.ASGITransport(create_app(parts, hosts=[HOST], token=TOKEN))
-    headers = {"Authorization": f"Bearer {TOKEN}"}
-    async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}", headers=headers) as opened:
-        yield opened
-    await database.close()
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", "Basic secret", "Bearer sécret"])
@@ -156,76 +26,33 @@ async def test_a_rebound_host_name_is_refused_even_with_the_token(client: httpx.
     assert (answer.status_code, answer.json()["error"]["code"]) == (421, "wrong_host")
 
 
-async def test_an_uploaded_artifact_is_named_with_its_size(client: httpx.AsyncClient) -> None:
-    digest = hashlib.sha256(b"abc").hexdigest()
-    answer = await client.put(f"/v1/artifacts/sha256/{digest}", content=b"abc")
-    assert (answer.status_code, answer.json()) == (200, {"sha256": digest, "byteSize": 3, "principal": "local"})
-    assert (await client.delete(f"/v1/artifacts/sha256/{digest}?principal=other")).status_code == 404
-    assert (await client.delete(f"/v1/artifacts/sha256/{digest}")).status_code == 204
-
-
-@pytest.mark.req("WB-06", "HA-22")
 @pytest.mark.parametrize(
-    ("names", "status", "code", "message"),
+    ("error", "status", "code"),
     [
-        (
-            ("zoe", "local"),
-            404,
-            "unknown_principal",
-            "there is no principal 'Zoe' here: ?principal= is one of local, zoe",
-        ),
-        (
-            tuple(f"p{number}" for number in range(10, 99)),
-            404,
-            "unknown_principal",
-            f"there is no principal 'Zoe' here: ?principal= is one of {', '.join(f'p{n}' for n in range(10, 30))}, ...",
-        ),
-        ((), 404, "unknown_principal", "there is no principal 'Zoe' here: ?principal= is one of (nobody yet)"),
-        (None, 503, "temporarily_unavailable", "nobody can tell"),
+        (OSError(errno.ENOSPC, "No space left on device"), 503, "no_room"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), 503, "no_room"),
+        (DatabaseFull("database or disk is full"), 503, "no_room"),
+        (OSError(errno.EACCES, "Permission denied"), 500, "internal_error"),
     ],
 )
-async def test_nothing_is_held_for_a_principal_that_the_host_does_not_know(
+async def test_want_of_room_is_503_and_one_line_and_no_other_failure_is(
     client: httpx.AsyncClient,
-    principals: Principals,
-    names: tuple[str, ...] | None,
+    triggers: Triggers,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
     status: int,
     code: str,
-    message: str,
 ) -> None:
-    digest = hashlib.sha256(b"abc").hexdigest()
-    principals.names = names
-    answer = await client.put(f"/v1/artifacts/sha256/{digest}?principal=Zoe", content=b"abc")
-    assert (answer.status_code, answer.json()) == (status, {"error": {"code": code, "message": message}})
-    assert (await client.delete(f"/v1/artifacts/sha256/{digest}?principal=Zoe")).status_code == 404
+    async def fail(worker_uid: str) -> list[JsonObject]:
+        raise error
 
-
-@pytest.mark.req("WB-06", "HA-22")
-async def test_an_upload_of_a_principal_that_is_gone_can_be_taken_back(
-    client: httpx.AsyncClient, principals: Principals
-) -> None:
-    address = f"/v1/artifacts/sha256/{hashlib.sha256(b'abc').hexdigest()}?principal=zoe"
-    assert (await client.put(address, content=b"abc")).status_code == 200
-    principals.names = ("local",)
-    assert (await client.put(address, content=b"abc")).status_code == 404
-    assert (await client.delete(address)).status_code == 204
-
-
-@pytest.mark.parametrize(
-    ("address", "status", "code"),
-    [
-        ("0" * 64, 422, "digest_mismatch"),
-        ("0" * 63, 400, "invalid_request"),
-        ("A" * 64, 400, "invalid_request"),
-        ("0" * 64 + "?principle=x", 400, "invalid_request"),
-        ("0" * 64 + "?principal=x&principal=y", 400, "invalid_request"),
-        ("0" * 64 + "?principal=", 400, "invalid_request"),
-    ],
-)
-async def test_a_bad_upload_is_refused_with_a_reason(
-    client: httpx.AsyncClient, address: str, status: int, code: str
-) -> None:
-    answer = await client.put(f"/v1/artifacts/sha256/{address}", content=b"abc")
+    monkeypatch.setattr(triggers, "deliveries", fail)
+    answer = await client.get("/v1/workers/w/queue")
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert [(each.getMessage(), each.exc_info) for each in caplog.records if each.name == "takohost.management"] == (
+        [(f"GET /v1/workers/w/queue: {error}", None)] if status == 503 else []
+    )
 
 
 async def test_the_clock_is_shown_and_advanced(client: httpx.AsyncClient) -> None:

@@ -1,8 +1,10 @@
 """What children print is kept up to a size, and printing for ever costs the host little."""
 
 import asyncio
+import errno
 import os
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,53 @@ def test_the_file_is_turned_over_at_its_size_and_one_older_is_kept(log: OutputLo
     files = sorted((tmp_path / "logs").iterdir())
     assert [file.name for file in files] == ["out.log", "out.log.1"]
     assert sum(file.stat().st_size for file in files) <= 2 * 1100
+
+
+class SmallDisk:
+    """A file that takes `room` bytes and no more."""
+
+    def __init__(self, file: FileIO, room: int) -> None:
+        self._file = file
+        self.room = room
+
+    def write(self, data: bytes) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = self._file.write(data[: self.room])
+        self.room -= written
+        return written
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+
+@pytest.mark.req("MW-16")
+def test_a_full_disk_loses_lines_and_cuts_one_short_at_most(log: OutputLog, tmp_path: Path) -> None:
+    disk = log._file = SmallDisk(log._file, 12)  # type: ignore[assignment]
+    for line in (b"whole\n", b"cut short\n", b"lost\n", b"lost too\n"):
+        log.write(line)
+    disk.room = 1000
+    log.write(b"again\n")
+    log.write(b"as ever\n")
+    assert (tmp_path / "logs" / "out.log").read_bytes() == b"whole\ncut sh\nagain\nas ever\n"
+
+
+@pytest.mark.req("MW-16")
+def test_without_room_for_a_new_file_the_old_one_is_written_on(
+    log: OutputLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "open", refuse)
+        for _ in range(3):
+            log.write(b"x" * 999 + b"\n")
+    log.write(b"last of the old\n")
+    log.write(b"first of the new\n")
+    older, newer = tmp_path / "logs" / "out.log.1", tmp_path / "logs" / "out.log"
+    assert older.read_bytes().endswith(b"x\nlast of the old\n")
+    assert (older.stat().st_size, newer.read_bytes()) == (3016, b"first of the new\n")
 
 
 @pytest.mark.req("MW-16")
