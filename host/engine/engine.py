@@ -142,6 +142,7 @@ class Engine:
         Returns how many Versions are without their secrets (WV-12).
         """
         lost = await self._losses.look()
+        await self._losses.catch_up()
         await self._executor.recover()
         self._keeping.start()
         return lost
@@ -210,9 +211,11 @@ class Engine:
         """
         now = self._clock.now_ms()
         until = self.limits.retained_until(now)
-        return await self._database.write(
+        settled = await self._database.write(
             lambda tx: settle_by_operator(tx, operation_id, effect, message, self._forms, now, until)
         )
+        await self._losses.catch_up()
+        return settled
 
     async def wait_for_settlement(self, operation: Operation) -> Operation:
         """The Operation as it stands when it has settled, or after `limits.settle_wait_s` of real time."""

@@ -32,6 +32,9 @@ from host.store.operations import LeaseLost, lose_track, unfinished_operations
 
 AFTER_TAKE = register("host.execute.after_take", "an Operation is durably running, the backend was not called")
 AFTER_BACKEND = register("host.execute.after_backend", "the backend did the work, the settlement is not written")
+BEFORE_CATCH_UP = register(
+    "host.execute.before_catch_up", "a failure is durable, what was found out meanwhile is not shown yet"
+)
 AFTER_SETTLE = register("host.execute.after_settle", "a settlement is durable, nobody has been told")
 AFTER_RECONCILING = register("host.recover.after_reconciling", "what ran at the crash reconciles, nothing is retried")
 
@@ -198,11 +201,18 @@ class Executor:
     async def _settle_failure(self, taken: Taken, failed: ApplyFailed) -> None:
         now, until = self._retention()
         await self._database.write(lambda tx: settle_failure(tx, taken, failed, now, until))
+        await self._catch_up()
 
     async def _settle_without_inputs(self, taken: Taken, missing: str) -> None:
         now, until = self._retention()
         await self._losses.look()
         await self._database.write(lambda tx: settle_without_inputs(tx, taken, self._vault, missing, now, until))
+        await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        """What was found out about the Resource while the failed change was pending shows now (HA-38)."""
+        self._faults.reach(BEFORE_CATCH_UP)
+        await self._losses.catch_up()
 
     def _retention(self) -> tuple[int, int]:
         """Now, and until when an Operation that ends now is kept (HA-54)."""

@@ -9,10 +9,11 @@ from host.forms.form import ApplyFailed, Outcome
 from host.forms.registry import FormRegistry
 from host.model.errors import FailureCode
 from host.model.json import JsonObject
-from host.model.operation_states import Action, Effect, Phase, Status, phase_for
+from host.model.operation_states import Action, Effect, Status, phase_for
 from host.model.private_inputs import InputReason
 from host.model.records import Failure, Operation, Resource
 from host.sqlite import Transaction
+from host.store.losses import forget_observation, put_off_observation
 from host.store.operations import ask_input, fail, find_operation, retain, succeed
 from host.store.resources import (
     Verified,
@@ -127,18 +128,29 @@ def _store_outcome(
     view = SpaceView(tx, resource.owner, resource.space)
     derived = taken.form.derive(view, _resource(tx, operation), outcome.observed)
     store_observation(tx, resource.uid, derived, at_ms)
+    forget_observation(tx, resource.uid)
 
 
 def observe_again(
     tx: Transaction, view: SpaceView, uid: str, observed: JsonObject, forms: FormRegistry, at_ms: int
 ) -> None:
-    """Only a settled Resource without a failure: otherwise the last verified values stay (HA-38)."""
+    """Store a fresh observation of what was verified last; generations, phase and `output` stay.
+
+    Our reading of HA-38: while a change is pending its Resource keeps `observed` and `observedAt` bit for bit, so what
+    is found out meanwhile is put off until that change has ended. A change that failed brings nothing into them either;
+    but it does not freeze them: a later check that comes to an end verifies anew what is in force, with its own time.
+    So a Version in `error` tells of lost secrets too, as WV-12 asks, and of their return. Before the first verification
+    there is nothing to look at again (HA-39).
+    """
     resource = view.resource(uid)
-    if resource is None or resource.phase is not Phase.IDLE:
+    form = None if resource is None else forms.get(resource.form_url)
+    if resource is None or form is None or not resource.observed_generation:
         return
-    form = forms.get(resource.form_url)
-    if form is not None:
-        store_observation(tx, uid, form.derive(view, resource, observed), at_ms)
+    if resource.unfinished is not None:
+        put_off_observation(tx, uid)
+        return
+    store_observation(tx, uid, form.derive(view, resource, observed), at_ms)
+    forget_observation(tx, uid)
 
 
 def affected_by(tx: Transaction, taken: Taken) -> list[Resource]:

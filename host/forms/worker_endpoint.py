@@ -11,6 +11,7 @@ from host.forms.deployed_weights import (
     active_deployment,
     http_fitness,
     is_standing,
+    lacks_secrets,
     selected_versions,
     weights_in_force,
 )
@@ -82,7 +83,7 @@ class WorkerEndpoint(Form[WorkerEndpointSpec]):
         return _observed(await backend.endpoints.probe(worker_uid, _hostname(resource.output)))
 
     def derive(self, view: StateView, resource: Resource, observed: JsonObject) -> JsonObject:
-        """Without a Deployment that can answer the route is not ready, whatever the runtime said before (WE-06)."""
+        """Without a Deployment whose every Version can answer the route is not ready, whatever a look said (WE-06)."""
         if _can_be_served(view, self.parse(resource.spec).worker_uid):
             return observed
         return {**observed, "activeDeploymentRouteReady": False}
@@ -103,10 +104,11 @@ class WorkerEndpoint(Form[WorkerEndpointSpec]):
 
 
 def _can_be_served(view: StateView, worker_uid: str) -> bool:
+    """A Version without its secrets answers nothing, however fit its code is (WD-08)."""
     deployment = active_deployment(view, worker_uid)
-    return deployment is not None and all(
-        http_fitness(view, weight.version_uid) is Fitness.FIT for weight in weights_in_force(deployment)
-    )
+    if deployment is None or lacks_secrets(view, deployment):
+        return False
+    return all(http_fitness(view, weight.version_uid) is Fitness.FIT for weight in weights_in_force(deployment))
 
 
 def _observed(report: EndpointReport) -> JsonObject:

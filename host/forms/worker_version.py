@@ -84,15 +84,12 @@ class WorkerVersion(Form[WorkerVersionSpec]):
         return Outcome(observed=_observation(report is not None), facts=_facts(report, assets))
 
     def affected(self, view: StateView, resource: Resource) -> tuple[Resource, ...]:
-        """The Deployments that have it in force, and whose readiness follows from theirs (WD-08).
-
-        An endpoint is none of them: its route stands, and at a start there is nobody yet to ask for it (WE-06).
-        """
+        """The Deployments that have it in force, and whose readiness follows from theirs (WD-08, WE-06)."""
         found: dict[str, Resource] = {}
         for deployment in view.referrers(resource.uid, urls.WORKER_DEPLOYMENT):
             if any(weight.version_uid == resource.uid for weight in weights_in_force(deployment)):
                 found |= {each.uid: each for each in (deployment, *attached_to(view, deployment))}
-        return tuple(each for each in found.values() if each.form_url != urls.WORKER_ENDPOINT)
+        return tuple(found.values())
 
     async def observe(self, resource: Resource, backend: Backend) -> JsonObject:
         return _observation("bundle" in resource.spec)

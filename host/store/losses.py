@@ -1,4 +1,5 @@
-"""Statements on what the host has found lost: the Versions whose secrets no longer open (WV-12). Decides nothing."""
+"""Statements on what the host has found out between Operations: the Versions whose secrets no longer open (WV-12), and
+the Resources that are still to be observed again. Decides nothing."""
 
 from collections.abc import Iterable
 from typing import cast
@@ -20,3 +21,18 @@ def replace_lost_secrets(tx: Transaction, version_uids: Iterable[str]) -> None:
     tx.execute("DELETE FROM lost_secrets")
     for uid in version_uids:
         tx.execute("INSERT INTO lost_secrets SELECT uid FROM resources WHERE uid = ?", (uid,))
+
+
+def put_off_observation(tx: Transaction, uid: str) -> None:
+    """Note that the Resource is to be observed again, once that is possible."""
+    tx.execute("INSERT INTO observations_due SELECT uid FROM resources WHERE uid = ? ON CONFLICT DO NOTHING", (uid,))
+
+
+def forget_observation(tx: Transaction, uid: str) -> None:
+    """The record of the Resource says what is known, or it is gone."""
+    tx.execute("DELETE FROM observations_due WHERE uid = ?", (uid,))
+
+
+def observations_due(tx: Transaction) -> list[str]:
+    """Uids of the Resources that are to be observed again, in order."""
+    return [cast(str, uid) for (uid,) in tx.execute("SELECT uid FROM observations_due ORDER BY uid")]

@@ -120,4 +120,11 @@ CREATE TABLE lost_secrets (
 ) STRICT, WITHOUT ROWID;
 """
 
-MIGRATIONS: Sequence[str] = (_FIRST, _SECOND, _THIRD)
+_FOURTH = """
+-- Resources of which more was found out than their record says, because a change of them was under way.
+CREATE TABLE observations_due (
+    uid TEXT PRIMARY KEY REFERENCES resources (uid)
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS: Sequence[str] = (_FIRST, _SECOND, _THIRD, _FOURTH)

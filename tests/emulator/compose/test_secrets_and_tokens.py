@@ -4,6 +4,7 @@ import json
 import secrets
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -12,6 +13,7 @@ from emulator.client import (
     MODULE_WORKER,
     WORKER_BUNDLE,
     WORKER_DEPLOYMENT,
+    WORKER_ENDPOINT,
     WORKER_VERSION,
     Connection,
 )
@@ -53,6 +55,11 @@ class Client:
         items = self.api.send("GET", f"{ROOT}/resources").json()["items"]
         return {each["observed"]["ready"] for each in items if "ready" in each["observed"]}
 
+    def routes(self) -> list[Any]:
+        """What every endpoint says of itself."""
+        items = self.api.send("GET", f"{ROOT}/resources?form={quote(WORKER_ENDPOINT, safe='')}").json()["items"]
+        return [each["observed"] for each in items]
+
     def upload(self, content: bytes) -> dict[str, str]:
         from hashlib import sha256
 
@@ -76,6 +83,7 @@ def deploy(client: Client) -> None:
     version = client.create(WORKER_VERSION, "v", spec, privateInputs={"TOKEN": SECRET})
     weights = [{"workerVersion": {"resourceUid": version}, "weight": 10000}]
     client.create(WORKER_DEPLOYMENT, "d", {"worker": worker, "versions": weights})
+    client.create(WORKER_ENDPOINT, "e", {"worker": worker})
 
 
 def stored(folder: Path) -> bytes:
@@ -116,7 +124,7 @@ def warnings_in(log: Path, key: Path) -> int:
     return log.read_text().count(f"1 Version has lost the secrets: {key} does not open them; restore")
 
 
-@pytest.mark.req("WV-12", "WD-08", "HA-65")
+@pytest.mark.req("WV-12", "WD-08", "HA-65", "WE-06")
 def test_a_lost_host_key_shows_on_everything_that_needed_it(tmp_path: Path) -> None:
     tokens, state = tmp_path / "tokens.toml", tmp_path / "state"
     token = add_token(tokens, "alice")
@@ -135,6 +143,7 @@ def test_a_lost_host_key_shows_on_everything_that_needed_it(tmp_path: Path) -> N
             if life == 0:
                 deploy(client)
             assert client.readiness() == {is_ready}
+            assert client.routes() == [{"tlsReady": True, "activeDeploymentRouteReady": is_ready}]
             answer = client.ingress.send("GET", "/")
             assert answer.status_code == status, answer.text
             assert (SECRET in answer.text) is is_ready
