@@ -3,7 +3,7 @@
 Owns no behaviour: it knows neither a workerd process nor a row, so all sides may import it.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -72,13 +72,18 @@ class HandlerEnd:
     error: str | None
 
 
+OnPicked = Callable[[str], Awaitable[None]]
+"""Is told the uid of the picked Version: none of its code runs before this has returned, nor when it raises."""
+
+
 class Handlers(Protocol):
     """Who runs handlers; `emulator.runtime.gateway.Gateway` does."""
 
-    async def call_handler(self, call: HandlerCall, on_picked: Callable[[str], None]) -> HandlerEnd:
+    async def call_handler(self, call: HandlerCall, on_picked: OnPicked) -> HandlerEnd:
         """Pick a Version by the weights in force, tell its uid, run its handler to its end (WD-03, MW-17).
 
-        Raises `NotStarted`, and `BackendUnavailable` when nobody can be asked; then no code ran.
+        Raises `NotStarted`, `BackendUnavailable` when nobody can be asked, and what `on_picked` raises; then no code
+        ran.
         """
 
 

@@ -34,7 +34,7 @@ class HandTriggers(Triggers):
     async def scheduled(self, worker_uid: str, cron: str, scheduled_ms: int | None) -> JsonObject:
         at_ms = self._clock.now_ms() if scheduled_ms is None else scheduled_ms
         call = HandlerCall(worker_uid, Handler.SCHEDULED, json.dumps([at_ms, cron]))
-        end = await self._handlers.call_handler(call, lambda version_uid: None)
+        end = await self._handlers.call_handler(call, _ignore)
         self._note(worker_uid, Handler.SCHEDULED, end)
         return {"workerUid": worker_uid, "cron": cron, "scheduledTime": at_ms, **_ended(end)}
 
@@ -50,6 +50,10 @@ class HandTriggers(Triggers):
     def _note(self, worker_uid: str, handler: Handler, end: HandlerEnd) -> None:
         if end.ending is Ending.LOST:
             self._log.fail(worker_uid, end.version_uid, f"{handler.value} was cut off: {end.error}")
+
+
+async def _ignore(version_uid: str) -> None:
+    """Of a `scheduled` call nothing is kept that would outlive the host."""
 
 
 def _ended(end: HandlerEnd | None) -> JsonObject:
@@ -69,6 +73,7 @@ def _delivered(delivered: Delivered) -> JsonObject:
         "openedAt": timestamp(delivered.opened_at_ms),
         "endedAt": None if ended_at_ms is None else timestamp(ended_at_ms),
         **_ended(delivered.end),
+        "versionUid": delivered.version_uid,
         "messages": [_message(message_id, settlement) for message_id, settlement in delivered.messages],
     }
 

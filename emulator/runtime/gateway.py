@@ -6,11 +6,11 @@ Owns neither weights nor names: whoever does publishes a table. No request passe
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Literal, assert_never
 
 from emulator.contexts import BindingCalls, StopEvidence
-from emulator.events import HandlerCall, HandlerEnd
+from emulator.events import HandlerCall, HandlerEnd, OnPicked
 from emulator.runtime import handler_calls
 from emulator.runtime.gateway_post import GatewayPost, Growth, Supply
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
@@ -225,10 +225,11 @@ class Gateway:
             return self._evidence(process, "exit", await process.end())
         return self._evidence(process, "ack", None)
 
-    async def call_handler(self, call: HandlerCall, on_picked: Callable[[str], None]) -> HandlerEnd:
+    async def call_handler(self, call: HandlerCall, on_picked: OnPicked) -> HandlerEnd:
         """Run a `scheduled` or `queue` handler in a Version that the weights in force pick (WD-03, MW-17).
 
-        Raises `NotStarted`, and `BackendUnavailable` while no process takes calls; then no code ran.
+        Raises `NotStarted`, `BackendUnavailable` while no process takes calls, and what `on_picked` raises; then no
+        code ran.
         """
         if self._is_draining:
             raise BackendUnavailable("the host is about to end")

@@ -6,10 +6,12 @@ import json
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Coroutine, Mapping
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from emulator.contexts import BindingCalls
+from emulator.events import OnPicked
 from emulator.runtime.config import Config
 from emulator.runtime.context_texts import binding_call
 from emulator.runtime.kernels import CONTROL_SOCKET
@@ -40,7 +42,7 @@ class GatewayProcess:
         self._calls = calls
         self._numbers = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[str]] = {}
-        self._picked: dict[str, Callable[[str], None]] = {}
+        self._picked: dict[str, OnPicked] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._workerd: Workerd | None = None
 
@@ -108,12 +110,10 @@ class GatewayProcess:
         worker_uid, _, state = (await self._ask("!route", hostname)).partition(" ")
         return FoundRoute(worker_uid, state == "served") if worker_uid else None
 
-    async def call_handler(
-        self, worker_uid: str, handler: str, event_text: str, on_picked: Callable[[str], None]
-    ) -> str:
-        """The kernel's word on how a handler ended; `on_picked` gets the uid of its Version before its code runs.
+    async def call_handler(self, worker_uid: str, handler: str, event_text: str, on_picked: OnPicked) -> str:
+        """The kernel's word on how a handler ended; `on_picked` returns before code of the Version runs.
 
-        Raises `GatewayEnded`.
+        Raises `GatewayEnded`, and what `on_picked` raises.
         """
         return await self._ask("!handle", f"{worker_uid} {handler} {event_text}", on_picked)
 
@@ -133,7 +133,7 @@ class GatewayProcess:
         self.is_given_up = True
         return await self.workerd.end()
 
-    async def _ask(self, verb: str, text: str, on_picked: Callable[[str], None] | None = None) -> str:
+    async def _ask(self, verb: str, text: str, on_picked: OnPicked | None = None) -> str:
         if self.exited.done():
             raise GatewayEnded
         number = str(next(self._numbers))
@@ -157,8 +157,7 @@ class GatewayProcess:
                 (self.loading.add if verb == "!loading" else self.loading.discard)(rest)
             case "!picked":
                 number, _, version_uid = rest.partition(" ")
-                if number in self._picked:
-                    self._picked[number](version_uid)
+                self._start(self._allow(number, version_uid))
             case "!busy" | "!idle":
                 self._note_activity(rest, verb == "!busy")
             case "!done":
@@ -168,12 +167,28 @@ class GatewayProcess:
                     answer.set_result(told)
             case "!call":
                 number, _, call = rest.partition(" ")
-                task = asyncio.create_task(self._answer(number, json.loads(call)))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._start(self._answer(number, json.loads(call)))
             case _:
                 _LOG.error("the gateway sent an unknown verb")
                 self.kill()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _allow(self, number: str, version_uid: str) -> None:
+        """Let the handler run once whoever called it knows its Version; a caller that cannot gets its own error."""
+        on_picked, word = self._picked.get(number), "no"
+        try:
+            if on_picked is not None:
+                await on_picked(version_uid)
+                word = "yes"
+        except Exception as error:
+            answer = self._waiting.get(number)
+            if answer is not None and not answer.done():
+                answer.set_exception(error)
+        self.workerd.channel.send(f"!go {number} {word}")
 
     def _note_activity(self, version_uid: str, has_begun: bool) -> None:
         """Counted, as the two words may overtake each other."""

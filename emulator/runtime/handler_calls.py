@@ -4,24 +4,23 @@ Knows neither queues nor triggers; the process says what its isolate said, which
 """
 
 import json
-from collections.abc import Callable
 
-from emulator.events import Ending, HandlerCall, HandlerEnd, NotStarted, Refusal
+from emulator.events import Ending, HandlerCall, HandlerEnd, NotStarted, OnPicked, Refusal
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
 
 _LONGEST_ERROR = 1000
 
 
-async def call_handler(process: GatewayProcess, call: HandlerCall, on_picked: Callable[[str], None]) -> HandlerEnd:
-    """The end of the call. Raises `NotStarted`.
+async def call_handler(process: GatewayProcess, call: HandlerCall, on_picked: OnPicked) -> HandlerEnd:
+    """The end of the call. Raises `NotStarted`, and what `on_picked` raises.
 
     A process that ends takes the call with it: it is not made again, as nobody knows how far it got (WD-03).
     """
     picked: list[str] = []
 
-    def note(version_uid: str) -> None:
+    async def note(version_uid: str) -> None:
         picked.append(version_uid)
-        on_picked(version_uid)
+        await on_picked(version_uid)
 
     try:
         told = await process.call_handler(call.worker_uid, call.handler, call.event_text, note)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from emulator.bindings.queue.ledger import Delivered, Ledger, Settlement, SettlementKind, Way, rest_after
 from emulator.contexts import BindingCall, BindingCalls
@@ -21,6 +22,7 @@ from host.sqlite import DatabaseError
 
 _LOG = logging.getLogger("takohost.bindings.queue")
 OPENED = register("queue.opened", "a delivery is kept, its handler not yet called")
+PICKED = register("queue.picked", "the Version of a delivery is kept, none of its code has run")
 HANDLED = register("queue.handled", "the handler of a delivery has ended, what that settles is not yet kept")
 
 
@@ -85,8 +87,8 @@ class Deliveries(BindingCalls):
         opened = self._open[delivery_id] = _Open(batch)
         call = HandlerCall(worker_uid, Handler.QUEUE, _event_text(delivery_id, batch))
         try:
-            end = await self._handlers.call_handler(call, lambda version_uid: _note(opened, version_uid))
-        except (NotStarted, BackendUnavailable):
+            end = await self._handlers.call_handler(call, partial(self._pick, delivery_id, opened))
+        except (NotStarted, BackendUnavailable, DatabaseError):
             await self._ledger.forget(delivery_id)
             raise
         finally:
@@ -94,6 +96,12 @@ class Deliveries(BindingCalls):
         self._faults.reach(HANDLED)
         rest = rest_after(end.ending, batch.retry_delay_s)
         return await self._ledger.end(delivery_id, end, rest, self._clock.now_ms())
+
+    async def _pick(self, delivery_id: str, opened: _Open, version_uid: str) -> None:
+        """Should the host die, the delivery still says what it ran in."""
+        await self._ledger.pick(delivery_id, version_uid)
+        opened.version_uid = version_uid
+        self._faults.reach(PICKED)
 
     async def answer(self, call: BindingCall) -> str:
         """`["ok"]` once the settlement is durable, or `["error", name, message]`."""
@@ -120,10 +128,6 @@ class Deliveries(BindingCalls):
             raise SettlementRefused(SettlementError.UNKNOWN_MESSAGE, "the batch has no message of this id")
         if not await self._ledger.settle(delivery_id, [message_id], settlement, self._clock.now_ms()):
             raise SettlementRefused(SettlementError.ALREADY_SETTLED, "the message is settled already")
-
-
-def _note(opened: _Open, version_uid: str) -> None:
-    opened.version_uid = version_uid
 
 
 def _settlement(verb: str, delay_s: int | None, batch: Batch) -> Settlement:

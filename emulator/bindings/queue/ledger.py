@@ -40,11 +40,13 @@ class Settlement:
 class Delivered:
     """One delivery as it is kept, with each message's id and settlement, in order.
 
-    `end` and `ended_at_ms` are None while the handler runs, a settlement while the message is unsettled.
+    `version_uid` is None until the weights have picked a Version, `end` and `ended_at_ms` while the handler runs, a
+    settlement while the message is unsettled.
     """
 
     delivery_id: str
     worker_uid: str
+    version_uid: str | None
     batch_id: str
     queue: str
     opened_at_ms: int
@@ -59,13 +61,16 @@ class Ledger(Protocol):
     async def open(self, delivery_id: str, worker_uid: str, batch: Batch, now_ms: int) -> None:
         """Keep a delivery before its handler is called."""
 
+    async def pick(self, delivery_id: str, version_uid: str) -> None:
+        """Keep the Version of an open delivery, before any of its code runs."""
+
     async def settle(
         self, delivery_id: str, message_ids: Sequence[str], settlement: Settlement, now_ms: int
     ) -> Sequence[str]:
         """Settle those of the messages that are unsettled, while the delivery is open; gives the ids of those."""
 
     async def end(self, delivery_id: str, end: HandlerEnd, rest: Settlement, now_ms: int) -> Delivered:
-        """Close the delivery and settle the rest of its messages so, in one step."""
+        """Close the delivery and settle the rest of its messages so, in one step; a Version that was kept stays."""
 
     async def forget(self, delivery_id: str) -> None:
         """Take back a delivery whose handler was not started."""

@@ -86,6 +86,16 @@ class RowLedger(Ledger):
             ]
         )
 
+    async def pick(self, delivery_id: str, version_uid: str) -> None:
+        await self._database.batch(
+            [
+                Statement(
+                    "UPDATE queue_batches SET version_uid = ?2 WHERE delivery_id = ?1 AND ended_at_ms IS NULL",
+                    (delivery_id, version_uid),
+                )
+            ]
+        )
+
     async def settle(
         self, delivery_id: str, message_ids: Sequence[str], settlement: Settlement, now_ms: int
     ) -> Sequence[str]:
@@ -99,8 +109,8 @@ class RowLedger(Ledger):
             [
                 Statement(_SETTLE, _values(delivery_id, rest, now_ms)),
                 Statement(
-                    "UPDATE queue_batches SET ended_at_ms = ?2, ending = ?3, error = ?4, version_uid = ?5"
-                    " WHERE delivery_id = ?1 AND ended_at_ms IS NULL",
+                    "UPDATE queue_batches SET ended_at_ms = ?2, ending = ?3, error = ?4,"
+                    " version_uid = coalesce(?5, version_uid) WHERE delivery_id = ?1 AND ended_at_ms IS NULL",
                     (delivery_id, now_ms, end.ending, end.error, end.version_uid),
                 ),
             ]
@@ -160,6 +170,7 @@ def _delivered(row: Row, messages: tuple[tuple[str, Settlement | None], ...]) ->
     return Delivered(
         delivery_id=str(delivery_id),
         worker_uid=str(worker_uid),
+        version_uid=_optional(version_uid),
         batch_id=str(batch_id),
         queue=str(queue),
         opened_at_ms=opened_at_ms,

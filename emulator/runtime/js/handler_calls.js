@@ -6,8 +6,8 @@ import { reasonOf } from "kernel_shared.js";
 const refused = (why, versionUid) => JSON.stringify(["refused", why, versionUid ?? null]);
 
 /**
- * `told`: "<workerUid> <handler> <event as JSON>". Tells the uid of the Version to `picked` before any of its code runs,
- * and resolves to JSON text: ["returned"], ["threw", error], ["lost", why] or ["refused", why, versionUid | null].
+ * `told`: "<workerUid> <handler> <event as JSON>". No code runs before `picked(versionUid)` resolves, nor when it does so
+ * to false. Resolves to JSON text: ["returned"], ["threw", error], ["lost", why] or ["refused", why, versionUid | null].
  */
 export async function callHandler(env, told, picked) {
   const [workerUid, handler] = told.split(" ", 2);
@@ -17,7 +17,7 @@ export async function callHandler(env, told, picked) {
   if (version === undefined) return refused("no_deployment");
   if (version.secrets === null) return refused("secrets_lost", version.versionUid);
   if (!version.handlers.includes(handler)) return refused("handler_not_declared", version.versionUid);
-  picked(version.versionUid);
+  if (!(await picked(version.versionUid))) return JSON.stringify(["lost", "the host did not allow it"]);
   try {
     return await versionObject(env, version.versionUid).call(handler, told.slice(workerUid.length + handler.length + 2));
   } catch (error) {

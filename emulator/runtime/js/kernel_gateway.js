@@ -3,9 +3,9 @@
 //
 // host -> kernel: "!table <n> <json>", "!clock <n> system|frozen/<ms>|ahead/<ms>", "!retire <n> <versionUid>",
 //                 "!running <n> <versionUid>", "!route <n> <hostname>", "!handle <n> <workerUid> <handler> <json>",
-//                 "!settle <n>", "!reply <n> <text>", "!ping <n>"
+//                 "!go <n> yes|no", "!settle <n>", "!reply <n> <text>", "!ping <n>"
 // kernel -> host: "!done <n>" (after "!running" with a number, after "!route" with "<workerUid> served|idle" or nothing,
-//                 after "!handle" with its end), "!picked <n> <versionUid>", "!call <n> <json>", "!pong <n>",
+//                 after "!handle" with its end), "!picked <n> <versionUid>" (the handler runs after "!go <n> yes"), "!call <n> <json>", "!pong <n>",
 //                 "!loading <versionUid>", "!loaded <versionUid>", "!busy <versionUid>", "!idle <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { Assets, assetsObject, deliverAssets } from "assets.js";
@@ -24,6 +24,7 @@ const LONGEST_START_MS = 10000;
 export class K extends DurableObject {
   #host;
   #calls;
+  #picked = new Map(); // calls of handlers that wait for the host's word: number -> resolve
 
   fetch() {
     if (this.#host !== undefined) return new Response("taken", { status: 409 });
@@ -60,6 +61,10 @@ export class K extends DurableObject {
         return this.#host.send("!done " + number + " " + whereTo(rest));
       case "!handle":
         return this.#handle(number, rest);
+      case "!go":
+        this.#picked.get(number)?.(rest === "yes");
+        this.#picked.delete(number);
+        return;
       case "!settle":
         for (const uid of common.busy.keys()) versionObject(this.env, uid).settle();
         return;
@@ -92,7 +97,11 @@ export class K extends DurableObject {
   }
 
   async #handle(number, told) {
-    const picked = (versionUid) => this.#host.send("!picked " + number + " " + versionUid);
+    const picked = (versionUid) =>
+      new Promise((resolve) => {
+        this.#picked.set(number, resolve);
+        this.#host.send("!picked " + number + " " + versionUid);
+      });
     this.#host.send("!done " + number + " " + (await callHandler(this.env, told, picked)));
   }
 

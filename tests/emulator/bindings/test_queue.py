@@ -11,7 +11,7 @@ from emulator.bindings.queue import KEPT_BATCHES, Delivered, Deliveries, RowLedg
 from emulator.compose.stored import EMULATOR_MIGRATIONS
 from emulator.contexts import BindingCall
 from emulator.d1 import Database, FileDriver
-from emulator.events import Batch, Ending, EventRefused, HandlerCall, HandlerEnd, Message, NotStarted, Refusal
+from emulator.events import Batch, Ending, EventRefused, HandlerCall, HandlerEnd, Message, NotStarted, OnPicked, Refusal
 from emulator.workflow import APPLICATION_ID
 from host import sqlite
 from host.model.faults import FaultAction, FaultPoints, InjectedFault
@@ -41,12 +41,12 @@ class Shop:
         self._count += 1
         return f"d-{self._count}"
 
-    async def call_handler(self, call: HandlerCall, on_picked: Callable[[str], None]) -> HandlerEnd:
+    async def call_handler(self, call: HandlerCall, on_picked: OnPicked) -> HandlerEnd:
         event = json.loads(call.event_text)
         self.events.append(event)
         if self.refused is not None:
             raise self.refused
-        on_picked("v1")
+        await on_picked("v1")
         if self.code is not None:
             await self.code(self, event[0])
         return self.end
@@ -169,10 +169,10 @@ async def test_a_settlement_is_durable_before_it_is_answered(shop: Shop) -> None
     async def code(shop: Shop, delivery: str) -> None:
         await shop.settle("retry", delivery, "a", 3)
         [kept] = await shop.ledger.of_worker("w")
-        seen.extend([*fates(kept), kept.end])
+        seen.extend([*fates(kept), kept.end, kept.version_uid])
 
     await shop.deliver("a", "b", code=code)
-    assert seen == [("a", "retry", 3, "explicit"), None, None]
+    assert seen == [("a", "retry", 3, "explicit"), None, None, "v1"]
 
 
 @pytest.mark.req("MW-19")
@@ -203,7 +203,26 @@ async def test_what_was_never_started_leaves_nothing(shop: Shop) -> None:
 
 
 @pytest.mark.req("MW-19")
-@pytest.mark.parametrize(("point", "called"), [("queue.opened", 0), ("queue.handled", 1)])
+async def test_a_version_that_cannot_be_kept_runs_nothing_and_leaves_nothing(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+
+    async def code(shop: Shop, delivery: str) -> None:
+        called.append(delivery)
+
+    async def refuse(*given: object) -> None:
+        raise sqlite.DatabaseError("full")
+
+    monkeypatch.setattr(shop.ledger, "pick", refuse)
+    with pytest.raises(sqlite.DatabaseError):
+        await shop.deliver("a", code=code)
+    assert not called
+    assert not await shop.ledger.of_worker("w")
+
+
+@pytest.mark.req("MW-19")
+@pytest.mark.parametrize(("point", "called"), [("queue.opened", 0), ("queue.picked", 1), ("queue.handled", 1)])
 async def test_a_delivery_that_a_host_left_open_is_ended_by_the_next_and_retried(
     shop: Shop, point: str, called: int
 ) -> None:
@@ -218,8 +237,10 @@ async def test_a_delivery_that_a_host_left_open_is_ended_by_the_next_and_retried
     assert left.end is None
     await shop.ledger.end_lost(2000)
     [ended] = await shop.ledger.of_worker("w")
-    assert ended.end is not None and ended.end.ending is Ending.LOST
-    first = ("a", "acknowledged", None, "explicit") if called else ("a", "retry", 30, "lost")
+    version = "v1" if called else None
+    assert ended.version_uid == version
+    assert ended.end == HandlerEnd(Ending.LOST, version, "the host that ran it ended")
+    first = ("a", "acknowledged", None, "explicit") if point == "queue.handled" else ("a", "retry", 30, "lost")
     assert fates(ended) == [first, ("b", "retry", 30, "lost")]
     await shop.ledger.end_lost(3000)
     assert list(await shop.ledger.of_worker("w")) == [ended]

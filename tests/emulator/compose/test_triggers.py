@@ -177,11 +177,18 @@ def is_hanging(workers: Workers, version_uid: str) -> bool:
 
 
 @pytest.mark.req("MW-19")
-@pytest.mark.parametrize(("point", "first"), [("queue.opened", "retry"), ("queue.handled", "acknowledged")])
-def test_a_host_that_dies_over_a_batch_leaves_it_to_be_retried(tmp_path: Path, point: str, first: str) -> None:
+@pytest.mark.parametrize(
+    ("point", "first", "is_picked"),
+    [("queue.opened", "retry", False), ("queue.picked", "retry", True), ("queue.handled", "acknowledged", True)],
+)
+def test_a_host_that_dies_over_a_batch_leaves_it_to_be_retried(
+    tmp_path: Path, point: str, first: str, is_picked: bool
+) -> None:
     with running_host(tmp_path / "h") as host:
         workers = Workers(host)
-        worker = workers.serve("post", SOURCE, BOTH)
+        worker = workers.worker("post")
+        version = workers.version(worker, "v1", SOURCE, BOTH)
+        workers.deploy(worker, (version, 10000))
         assert workers.manage("POST", "/v1/faults", {"name": point})[0] == 200
         with ThreadPoolExecutor() as threads:
             threads.submit(workers.fire, worker, "queue", texts("acknowledge", "other"))
@@ -189,6 +196,7 @@ def test_a_host_that_dies_over_a_batch_leaves_it_to_be_retried(tmp_path: Path, p
     with running_host(tmp_path / "h") as host:
         [left] = Workers(host).manage("GET", f"/v1/workers/{worker.uid}/queue")[1]["items"]
     assert (left["outcome"], left["error"]) == ("failed", "the host that ran it ended")
+    assert left["versionUid"] == (version.uid if is_picked else None)
     assert [each["settlement"] for each in left["messages"]] == [first, "retry"]
     assert left["messages"][1]["way"] == "lost"
 

@@ -37,14 +37,18 @@ async def serve(ingress: Ingress, text: str, *handlers: str) -> None:
     await ingress.serve((await version(ingress, "v1", text, *handlers), 10000))
 
 
+async def unnoted(version_uid: str) -> None:
+    pass
+
+
 async def schedule(ingress: Ingress, worker_uid: str = "app") -> HandlerEnd:
     call = HandlerCall(worker_uid, Handler.SCHEDULED, json.dumps([AT_MS, CRON]))
-    return await asyncio.wait_for(ingress.gateway.call_handler(call, lambda uid: None), DEADLINE_S)
+    return await asyncio.wait_for(ingress.gateway.call_handler(call, unnoted), DEADLINE_S)
 
 
 async def deliver(ingress: Ingress, messages: list[JsonValue] = MESSAGES) -> HandlerEnd:
     call = HandlerCall("app", Handler.QUEUE, json.dumps(["d-1", "batch-1", "orders", messages]))
-    return await asyncio.wait_for(ingress.gateway.call_handler(call, lambda uid: None), DEADLINE_S)
+    return await asyncio.wait_for(ingress.gateway.call_handler(call, unnoted), DEADLINE_S)
 
 
 async def executing(ingress: Ingress, uid: str = "v1") -> None:
