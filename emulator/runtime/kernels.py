@@ -27,6 +27,7 @@ SHARED_TEXTS = (
     "console",
     "doc",
     "errors",
+    "hidden",
     "imp",
     "prim",
     "resolve",

@@ -1,16 +1,16 @@
 // host/console.js: what app code prints, as lines of the host's log that say whose they are. Each line begins with a tag
 // that the host takes for this place alone: an app may learn it, as the engine formats lines with JavaScript beside it, and
-// can then speak for nobody but itself. No line has the value of a secret. Runs beside app code (rules of prim.js).
+// can then speak for nobody but itself. No line has the value of a secret (hidden.js). Runs beside app code (rules of
+// prim.js).
 import * as p from "./prim.js";
 import { describeWhole, ownValue } from "./errors.js";
+import { hide, hideValues } from "./hidden.js";
 import { framesIn, stackOf } from "./stacks.js";
 
 const LONGEST_TEXT = 8192;
 const LONGEST_ERROR = 500;
 const LONGEST_FRAMES = 4096;
-const LONGEST_READ = 1 << 20;
 const TURNS = 8;
-const HIDDEN = "[secret]";
 const LEVELS = { __proto__: null, debug: "debug", info: "info", log: "log", warn: "warn", error: "error", trace: "debug" };
 
 const consoleC = console;
@@ -20,14 +20,13 @@ const json = (text) => (typeof text === "string" ? p.JSONstringify(text) : "null
 let tag = "";
 let head = "";
 let place = "null,null";
-let secrets = [];
 
 /** Take over `console` for the isolate of a Version: call it before app code evaluates. `native` is the raw env. */
 export function replaceConsole(native) {
   const told = p.JSONparse(native.LOG);
   tag = told.tag;
   head = " [" + json(told.workerUid) + "," + json(told.versionUid) + ",";
-  secrets = hiddenTexts(told.secrets);
+  hideValues(told.secrets);
   const names = p.ownKeys(consoleC);
   for (let i = 0; i < names.length; i++) {
     if (typeof names[i] === "string" && typeof ownValue(consoleC, names[i]) === "function") replace(names[i]);
@@ -108,37 +107,4 @@ function shownAs(value) {
   } catch {
     return describeWhole(value);
   }
-}
-
-/** Every spelling in which a value could stand in a line, the longest first. */
-function hiddenTexts(values) {
-  const texts = [];
-  const add = (text) => {
-    let at = texts.length;
-    p.append(texts, text);
-    for (; at > 0 && texts[at - 1].length < text.length; at--) texts[at] = texts[at - 1];
-    texts[at] = text;
-  };
-  for (let i = 0; i < values.length; i++) {
-    const escaped = p.slice(json(values[i]), 1, -1);
-    add(values[i]);
-    if (escaped !== values[i]) add(escaped);
-  }
-  return texts;
-}
-
-/** The text without the value of any secret: what of it is not read is left out, and so is a value that this cuts. */
-function hide(text) {
-  const isCut = text.length > LONGEST_READ;
-  if (isCut) text = p.slice(text, 0, LONGEST_READ);
-  for (let i = 0; i < secrets.length; i++) {
-    let shown = "";
-    let from = 0;
-    for (let at = p.indexOf(text, secrets[i]); at >= 0; at = p.indexOf(text, secrets[i], from)) {
-      shown += p.slice(text, from, at) + HIDDEN;
-      from = at + secrets[i].length;
-    }
-    text = shown + p.slice(text, from);
-  }
-  return isCut && secrets.length > 0 ? p.slice(text, 0, -secrets[0].length) : text;
 }

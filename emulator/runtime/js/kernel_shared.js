@@ -7,6 +7,7 @@ import CLOCK from "clock.txt";
 import CONSOLE from "console.txt";
 import DOC from "doc.txt";
 import ERRORS from "errors.txt";
+import HIDDEN from "hidden.txt";
 import IMP from "imp.txt";
 import PRIM from "prim.txt";
 import RESOLVE from "resolve.txt";
@@ -37,6 +38,7 @@ const HOST_MODULES = {
   "host/doc.js": { js: DOC },
   "host/clock.js": { js: CLOCK },
   "host/resolve.js": { js: RESOLVE },
+  "host/hidden.js": { js: HIDDEN },
   "host/imp.js": { js: IMP },
   "host/errors.js": { js: ERRORS },
   "host/bindings.js": { js: BINDINGS },

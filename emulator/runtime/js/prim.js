@@ -45,6 +45,7 @@ export const toWellFormed = uncurry(String.prototype.toWellFormed);
 export const charCodeAt = uncurry(String.prototype.charCodeAt);
 export const slice = uncurry(String.prototype.slice);
 export const indexOf = uncurry(String.prototype.indexOf);
+export const replaceAll = uncurry(String.prototype.replaceAll);
 export const startsWith = uncurry(String.prototype.startsWith);
 export const StringC = String;
 
@@ -73,12 +74,18 @@ export const isError = Error.isError;
 export const isFin = Number.isFinite;
 export const isInt = Number.isInteger;
 export const floor = Math.floor;
+export const ceil = Math.ceil;
+export const encodeURIComponent = globalThis.encodeURIComponent;
 
 const encoder = new TextEncoder();
 const encode = encoder.encode;
-const typedLength = uncurry(gopd(getProto(Uint8Array.prototype), "length").get);
-/** Bytes of the UTF-8 form of a string. */
-export const utf8len = (text) => typedLength(apply(encode, encoder, [text]));
+export const typedLength = uncurry(gopd(getProto(Uint8Array.prototype), "length").get);
+/** The UTF-8 form of a string. */
+export const utf8 = (text) => apply(encode, encoder, [text]);
+/** How many bytes that has. */
+export const utf8len = (text) => typedLength(utf8(text));
+/** The base64 text of a Uint8Array. */
+export const toBase64 = uncurry(Uint8Array.prototype.toBase64);
 /** A fresh Uint8Array of the bytes that a base64 text stands for. */
 export const fromBase64 = apply(bind, Uint8Array.fromBase64, [Uint8Array]);
 
