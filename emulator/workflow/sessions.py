@@ -74,7 +74,7 @@ class Session:
         try:
             self._claim = await claim(self._around, self._due, self.context_id)
         except Exception as error:
-            self._tell(error, f"instance {self.address.run_id!r} cannot be claimed")
+            self._warn(error, f"instance {self.address.run_id!r} cannot be claimed")
         if not self.claimed.done():
             self.claimed.set_result(self._claim is not None)
         if self._claim is None:
@@ -86,7 +86,7 @@ class Session:
             self._around.faults.reach(CLAIMED)
             await self._start(self._claim)
         except Exception as error:
-            self._tell(error, f"context {self.context_id} cannot start")
+            self._warn(error, f"context {self.context_id} cannot start")
             self.requeue(f"not started: {error}")
 
     async def _start(self, taken: Claim) -> None:
@@ -109,7 +109,7 @@ class Session:
         for text in early:
             self._on_frame(text)
 
-    def _tell(self, error: Exception, what: str) -> None:
+    def _warn(self, error: Exception, what: str) -> None:
         """A line for each context, but not for want of room: that is all the engine's."""
         if not self._around.shortage.note(error):
             logger.warning("%s: %s", what, error)
@@ -169,7 +169,7 @@ class Session:
         try:
             await work
         except Exception as error:
-            self._tell(error, f"context {self.context_id} is given back")
+            self._warn(error, f"context {self.context_id} is given back")
             self._is_stopping = True
             await self._give_back(f"given back: {error}")
 
