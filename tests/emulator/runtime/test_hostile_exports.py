@@ -203,7 +203,7 @@ LOOPS = {
         "export class Flow { run() { throw new Proxy({}, { getOwnPropertyDescriptor() { for (;;); } }); } }"
     ),
     "a trap of a printed value": (
-        "export class Flow { run() { console.log(new Proxy({}, { getOwnPropertyDescriptor() { for (;;); } })); } }"
+        "export class Flow { run() { console.log(new Proxy({}, { ownKeys() { for (;;); } })); } }"
     ),
     "a getter on a polluted prototype": (
         "Object.defineProperty(Promise.prototype, 'constructor', { get() { for (;;); } });"
