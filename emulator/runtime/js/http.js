@@ -17,6 +17,7 @@ import { replaceFetch } from "./turns.js";
 const requestUrl = uncurry(gopd(Request.prototype, "url").get);
 const headersOf = uncurry(gopd(Request.prototype, "headers").get);
 const header = uncurry(Headers.prototype.get);
+const isBodyUsed = uncurry(gopd(getProto(Response.prototype), "bodyUsed").get);
 const removeHeader = uncurry(Headers.prototype.delete);
 
 const HANDLERS = ["fetch", "scheduled", "queue"];
@@ -120,6 +121,7 @@ function asResponse(given) {
   } catch {
     throw new TErr("the fetch handler returned " + kindOf(given) + " instead of a Response");
   }
+  if (isBodyUsed(given)) throw new TErr("the fetch handler returned a Response whose body was used");
   return given;
 }
 

@@ -220,6 +220,13 @@ async def test_what_a_handler_gave_instead_of_a_response_is_named(
 
 
 @pytest.mark.req("MW-14")
+async def test_a_response_whose_body_was_used_is_named(ingress: Ingress, said: AppLog) -> None:
+    await ingress.serve_handler("const r = new Response('x'); await r.text(); return r;")
+    (line,) = await told(ingress, said)
+    assert line.message == "uncaught in fetch: TypeError: the fetch handler returned a Response whose body was used"
+
+
+@pytest.mark.req("MW-14")
 async def test_a_response_of_an_own_class_is_one(ingress: Ingress) -> None:
     await ingress.serve_handler("return new (class Page extends Response {})('own');")
     assert await ingress.text() == "own"
