@@ -40,6 +40,7 @@ class ThinConnection:
             flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
             self._apsw = ConfinedConnection(str(path), flags=flags, statementcachesize=200)
             self._apsw.set_busy_handler(_BusyWait())
+            self._apsw.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # plans go by the text: no value makes them anew
             if read_only:
                 self._apsw.execute("PRAGMA query_only = ON")
 

@@ -12,6 +12,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+import apsw
 import pytest
 
 from host.sqlite import (
@@ -25,10 +26,12 @@ from host.sqlite import (
     Transaction,
     ValueRefused,
 )
+from host.sqlite.confinement import ConfinedConnection, Confinement, Limits
 
 APPLICATION_ID = 0x74616B6F
 Work = Callable[[Transaction], int]
 SCHEMA = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;"
+_PARTIAL = "CREATE INDEX things_x ON things (id) WHERE name = 'x'; CREATE INDEX things_name ON things (name);"
 
 
 @pytest.fixture
@@ -42,6 +45,13 @@ def _insert(identifier: int, verb: str = "INSERT") -> Work:
     def work(transaction: Transaction) -> int:
         transaction.execute(f"{verb} INTO things VALUES (?, 'x')", (identifier,))
         return transaction.changes
+
+    return work
+
+
+def _named(name: str) -> Work:
+    def work(transaction: Transaction) -> int:
+        return len(transaction.query("SELECT name FROM things WHERE name = ?", (name,)).rows)
 
     return work
 
@@ -171,6 +181,35 @@ async def test_an_urgent_unit_waits_for_the_unit_that_runs_and_for_no_other(data
     assert await asyncio.gather(*urgent) == [-2, -1]
     assert await asyncio.gather(*waiting) == list(range(200))
     assert order == [0, -2, -1, *range(1, 200)]
+
+
+@pytest.mark.req("DW-35")
+async def test_a_statement_is_prepared_once_whatever_it_is_bound_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time it is, the authorizer takes a turn of Python for every table and column that it names."""
+    limits = Limits(100, 10_000, 100, 100, 10, 10, 50, 10_000)
+    asked: list[object] = []
+
+    def authorize(connection: ConfinedConnection, *what: object) -> int:
+        asked.append(what)
+        return apsw.SQLITE_OK
+
+    monkeypatch.setattr(ConfinedConnection, "_authorize", authorize)
+    database = await Database.open(
+        tmp_path / "a.sqlite",
+        application_id=APPLICATION_ID,
+        migrations=[SCHEMA, _PARTIAL],
+        confinement=Confinement(limits, frozenset(), frozenset()),
+    )
+    before = len(asked)
+    await database.write(_named("a"))
+    assert len(asked) > before
+    first = len(asked)
+    for name in "bcd":
+        await database.write(_named(name))
+    await database.close()
+    assert len(asked) == first
 
 
 async def test_a_cancelled_caller_does_not_withdraw_its_write(database: Database) -> None:
