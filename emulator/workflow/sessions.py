@@ -257,5 +257,11 @@ class Session:
                 break
             except Exception as error:
                 await self._around.pause_after(error, f"the end of context {self.context_id} is repeated")
+        self._let_go()
         if not self.ended.done():
             self.ended.set_result(None)
+
+    def _let_go(self) -> None:
+        """What points back here is held no more: the session is freed at once, and not by a collection, which stops all
+        threads."""
+        self._running = self._touching = self._recorder = None

@@ -1,6 +1,8 @@
 """Terminate, uncatchable endings, deaths and forged frames."""
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -355,3 +357,24 @@ async def test_a_result_of_another_step_than_the_one_in_progress_commits_nothing
     assert await host.output() == {"ok": 1}
     history = await host.history()
     assert "impossible frame" in (history.contexts[0].ending or "")
+
+
+async def steps_once(params: Document, step: Step) -> Document:
+    return await step.do("s", Effects().of("s", {"n": 1}))
+
+
+@pytest.mark.req("DW-35")
+async def test_an_ended_session_is_freed_without_a_collection(start: Boot) -> None:
+    """Collections stop every thread of the host, and with them its marks, for as long as there is much to look at."""
+    host = await start(Flow=steps_once)
+    gc.collect()
+    gc.disable()
+    try:
+        await host.create()
+        await host.idle()
+        session = weakref.ref(host.runners.last.on_frame.__self__)  # type: ignore[attr-defined]
+        host.runners.started.clear()
+        await host.idle()
+        assert session() is None
+    finally:
+        gc.enable()
