@@ -1,7 +1,6 @@
 """Runs a host from its options until a signal: claims, spawns, builds, serves, says that it is ready, drains."""
 
 import asyncio
-import gc
 import os
 import time
 from contextlib import AsyncExitStack, suppress
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from emulator.compose.authority import server_identity
 from emulator.compose.clock_file import load_clock
 from emulator.compose.errors import FoundationUnusable
+from emulator.compose.interpreter import keep_what_is_there, share_turns
 from emulator.compose.listeners import Listeners, address_of, bind_all
 from emulator.compose.options import HostOptions
 from emulator.compose.ready import ReadyReport, check_place, remove_earlier, remove_ready_file, write_ready_file
@@ -39,6 +39,7 @@ def run_host(options: HostOptions) -> None:
     """Serve until SIGTERM or SIGINT. Raises `StartRefused` when the host cannot start."""
     began_s = time.monotonic()
     give_memory_back()
+    share_turns()
     asyncio.run(_run(options, began_s))
 
 
@@ -49,8 +50,7 @@ async def _run(options: HostOptions, began_s: float) -> None:
         if options.ready_file is not None:
             write_ready_file(options.ready_file, report)
             stack.callback(remove_ready_file, options.ready_file)
-        gc.freeze()  # what a start made stays: later collections need not look at it
-        gc.enable()
+        keep_what_is_there()
         _say(f"takohost is ready\n{report.table(time.monotonic() - began_s)}")
         await stopping.wait()
         _say("takohost is stopping")
