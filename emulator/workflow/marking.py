@@ -11,7 +11,7 @@ from emulator.workflow import due, transitions
 from emulator.workflow.surroundings import MARKED, Surroundings
 from emulator.workflow.ticker import Ticker
 
-PAUSE_MS = 15
+PAUSE_MS = 10
 """On the system clock so long between marks: what falls due meanwhile is marked together, well within 50 ms."""
 MOST_MARKED = 128
 """Instances in one transaction: enough for thousands a second, few enough that no other writer waits long for it."""
