@@ -38,6 +38,7 @@ class Refusal(StrEnum):
     UNKNOWN_WORKER = "unknown_worker"
     NO_DEPLOYMENT = "no_deployment"
     SECRETS_LOST = "secrets_lost"
+    FILES_LOST = "files_lost"
     HANDLER_NOT_DECLARED = "handler_not_declared"
 
 

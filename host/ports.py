@@ -57,6 +57,9 @@ class ArtifactPort(Protocol):
     async def read(self, sha256: str) -> bytes:
         """The held bytes. Raises `ArtifactRefused` when they are gone (WB-11)."""
 
+    async def lost_holders(self) -> frozenset[str]:
+        """Uids of the holders some of whose bytes are gone or damaged, as far as a cheap look tells (WB-11)."""
+
     async def release(self, holder_uid: str) -> None:
         """Give up what `holder_uid` holds; bytes that nobody else holds go (WB-08)."""
 
@@ -131,7 +134,7 @@ class VersionRecord:
     """All that running a Version needs (WV-01): code, vars (JSON values), bindings, proven exports, secrets, assets.
 
     Without a bundle there is no code and `code_digest` is `None` (WV-02). `secrets` are the values of its sensitive
-    names, `None` when they are not at hand: whoever holds a copy keeps it.
+    names, `None` when they are not at hand: whoever holds a copy keeps it. `is_withheld`: nothing new is started on it.
     """
 
     version_uid: str
@@ -143,6 +146,7 @@ class VersionRecord:
     classes: tuple[str, ...] = ()
     secrets: Mapping[str, str] | None = field(default_factory=dict, repr=False)
     assets: AssetsRecord | None = None
+    is_withheld: bool = False
 
 
 class VersionPort(Protocol):
@@ -153,6 +157,9 @@ class VersionPort(Protocol):
 
     async def lost_secrets(self) -> frozenset[str]:
         """Uids of the Versions held whose secrets do not open any more; those without secrets have none to lose."""
+
+    async def withhold(self, version_uids: frozenset[str]) -> None:
+        """Start nothing new on these Versions, whose held bytes are lost, and on all others again (WD-08)."""
 
     async def is_executing(self, version_uid: str) -> bool:
         """Whether any invocation or context still runs on it."""

@@ -3,7 +3,7 @@ rest. Knows no network.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Protocol
@@ -40,6 +40,10 @@ class ArtifactCustody:
         self._files = files
         self._sources = sources
         self._pairing = asyncio.Lock()
+        self._looking = asyncio.Lock()
+        self._suspects: set[str] = set()
+        self._lost: frozenset[str] = frozenset()
+        self.on_return: Callable[[], None] = lambda: None  # called when bytes that were lost were put again
 
     @classmethod
     async def open(cls, database: Database, folder: Path, sources: Sources | None = None) -> "ArtifactCustody":
@@ -62,6 +66,9 @@ class ArtifactCustody:
                 await self._name(digest, lambda t: rows.grant(t, principal, digest, size_bytes))
         finally:
             incoming.discard()
+        if digest in self._lost:
+            self._suspects.add(digest)
+            self.on_return()
         return HeldArtifact(digest, size_bytes)
 
     async def withdraw(self, principal: str, digest: str) -> bool:
@@ -89,7 +96,36 @@ class ArtifactCustody:
 
     async def read(self, sha256: str) -> bytes:
         """The held bytes, verified again. Raises `ArtifactRefused` when they are gone or damaged (WB-11)."""
-        return await self._files.read(sha256)
+        try:
+            return await self._files.read(sha256)
+        except ArtifactRefused:
+            self._suspects.add(sha256)
+            raise
+
+    async def lost_holders(self) -> frozenset[str]:
+        """Uids of the Resources that hold bytes which are gone or damaged now (WB-11).
+
+        Compares sizes, which is cheap; whole files are read only of what was found lost before, or met since.
+        """
+        async with self._looking:
+            sizes, known = await self._database.read(lambda t: (rows.sizes(t), rows.lost(t)))
+            suspects = (known | self._suspects) & sizes.keys()
+            lost = await asyncio.to_thread(self._misfits, sizes)
+            for digest in sorted(suspects - lost):
+                try:
+                    await self._files.read(digest)
+                except ArtifactRefused:
+                    lost.add(digest)
+            self._suspects -= suspects
+            self._lost = frozenset(lost)
+            if lost != known:
+                await self._database.write(lambda t: rows.replace_lost(t, sorted(lost)))
+            return await self._database.read(rows.holders_of_lost)
+
+    def _misfits(self, sizes: Mapping[str, int]) -> set[str]:
+        """Digests whose file is not of its size, or not there. Blocking."""
+        self._files.restore_folder()
+        return {digest for digest, size_bytes in sizes.items() if self._files.size_of(digest) != size_bytes}
 
     async def digests(self) -> tuple[str, ...]:
         """Every digest that is held, whoever holds it."""

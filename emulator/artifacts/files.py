@@ -70,6 +70,17 @@ class ContentFiles:
         """Size in bytes of a file whose digest was checked just now. Raises as `read`."""
         return len(await self.read(digest))
 
+    def restore_folder(self) -> None:
+        """Make the store's folder again if it is gone: whoever serves from it could not even start. Blocking."""
+        self._root.mkdir(parents=True, exist_ok=True)
+
+    def size_of(self, digest: str) -> int | None:
+        """Size in bytes as the file system says; none when there is no such file. Blocking."""
+        try:
+            return self.path(digest).stat().st_size
+        except OSError:
+            return None
+
     def remove(self, digest: str) -> None:
         """Unlink; absent is fine. Blocking."""
         self.path(digest).unlink(missing_ok=True)

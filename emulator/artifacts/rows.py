@@ -24,6 +24,13 @@ CREATE INDEX artifact_grants_by_digest ON artifact_grants (digest);
 CREATE INDEX artifact_holds_by_digest ON artifact_holds (digest, principal);
 """
 
+LOSSES = """
+CREATE TABLE artifact_losses (
+    digest TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+"""
+"""Contents whose file was found gone or damaged: kept, as a size alone does not tell a damaged file (WB-11)."""
+
 _DROP_UNHELD = """
 DELETE FROM artifact_contents
 WHERE NOT EXISTS (SELECT 1 FROM artifact_grants g WHERE g.digest = artifact_contents.digest)
@@ -86,3 +93,26 @@ def unknown_among(transaction: Transaction, digests: Iterable[str]) -> tuple[str
     """The digests that have no row: files left by a process that died between file and row."""
     known = {str(digest) for (digest,) in transaction.execute("SELECT digest FROM artifact_contents")}
     return tuple(digest for digest in digests if digest not in known)
+
+
+def sizes(transaction: Transaction) -> dict[str, int]:
+    """Size in bytes of every content that somebody holds."""
+    found = transaction.execute("SELECT digest, size_bytes FROM artifact_contents")
+    return {str(digest): int(size) for digest, size in found}  # type: ignore[arg-type]
+
+
+def lost(transaction: Transaction) -> frozenset[str]:
+    """Digests whose bytes were found gone or damaged."""
+    return frozenset(str(digest) for (digest,) in transaction.execute("SELECT digest FROM artifact_losses"))
+
+
+def replace_lost(transaction: Transaction, digests: Iterable[str]) -> None:
+    transaction.execute("DELETE FROM artifact_losses")
+    for digest in digests:
+        transaction.execute("INSERT INTO artifact_losses VALUES (?)", (digest,))
+
+
+def holders_of_lost(transaction: Transaction) -> frozenset[str]:
+    """Uids of the Resources that hold contents which are lost."""
+    sql = "SELECT DISTINCT holder_uid FROM artifact_holds WHERE digest IN (SELECT digest FROM artifact_losses)"
+    return frozenset(str(uid) for (uid,) in transaction.execute(sql))

@@ -88,6 +88,10 @@ class Catalog:
         await self._database.batch([rows.mark_lost(lost)])
         return lost
 
+    async def withhold(self, version_uids: frozenset[str]) -> None:
+        """Start nothing new on these Versions, and on all others again (WD-08)."""
+        await self._database.batch(rows.withhold(version_uids))
+
     async def activate(self, deployment_uid: str, worker_uid: str, weights: tuple[Weight, ...], now_ms: int) -> None:
         """Put these weights in force, whole and at once; Versions that leave are withdrawn as of now (WD-04)."""
         await self._database.batch(

@@ -12,6 +12,7 @@ _COLUMNS = (
     "version_uid, worker_uid, code_digest, vars_json, bindings_json, handlers_json, classes_json, secrets_sealed,"
     " assets_json"
 )
+_IS_WITHHELD = "version_uid IN (SELECT version_uid FROM catalog_withheld)"
 _NO_CODE = ""
 
 
@@ -39,13 +40,15 @@ def put_version(version: VersionRecord, sealed: bytes | None) -> Statement:
 
 
 def select_version(version_uid: str) -> Statement:
-    return Statement(f"SELECT {_COLUMNS} FROM catalog_versions WHERE version_uid = ?", (version_uid,))
+    sql = f"SELECT {_COLUMNS}, {_IS_WITHHELD} FROM catalog_versions WHERE version_uid = ?"
+    return Statement(sql, (version_uid,))
 
 
 def select_weighted(worker_uid: str) -> Statement:
     """The Versions of a Worker that are in the weights."""
     weighted = "SELECT version_uid FROM catalog_weights WHERE worker_uid = ?"
-    return Statement(f"SELECT {_COLUMNS} FROM catalog_versions WHERE version_uid IN ({weighted})", (worker_uid,))
+    sql = f"SELECT {_COLUMNS}, {_IS_WITHHELD} FROM catalog_versions WHERE version_uid IN ({weighted})"
+    return Statement(sql, (worker_uid,))
 
 
 def select_sealed(version_uid: str) -> Statement:
@@ -67,10 +70,18 @@ def mark_lost(version_uids: Iterable[str]) -> Statement:
     )
 
 
+def withhold(version_uids: Iterable[str]) -> list[Statement]:
+    """Let these be all the Versions that are withheld."""
+    return [
+        Statement("DELETE FROM catalog_withheld"),
+        Statement("INSERT INTO catalog_withheld SELECT value FROM json_each(?)", (json.dumps(sorted(version_uids)),)),
+    ]
+
+
 def version_of(row: Row, unseal: Callable[[str, bytes], Mapping[str, str] | None]) -> VersionRecord:
     """A row of `select_version` as a value; `unseal` opens the secrets of a Version's uid."""
     uid, worker, digest, variables, bindings, handlers, classes = map(str, row[:7])
-    sealed, assets = row[7:9]
+    sealed, assets, is_withheld = row[7:10]
     return VersionRecord(
         version_uid=uid,
         worker_uid=worker,
@@ -81,6 +92,7 @@ def version_of(row: Row, unseal: Callable[[str, bytes], Mapping[str, str] | None
         classes=tuple(json.loads(classes)),
         secrets=unseal(uid, sealed) if isinstance(sealed, bytes) else {},
         assets=AssetsRecord(*json.loads(assets)) if isinstance(assets, str) else None,
+        is_withheld=bool(is_withheld),
     )
 
 

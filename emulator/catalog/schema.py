@@ -64,3 +64,10 @@ CREATE TABLE catalog_endpoints (
 
 LOSSES = "ALTER TABLE catalog_versions ADD COLUMN has_lost_secrets INTEGER NOT NULL DEFAULT 0;"
 """Whether the sealed secrets of a Version open, as of the last look: no statement can tell by itself (WD-08)."""
+
+FILE_LOSSES = """
+CREATE TABLE catalog_withheld (
+    version_uid TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+"""
+"""Versions that nothing new is started on, because held bytes that they are made of are gone or damaged (WD-08)."""

@@ -3,12 +3,15 @@
 Every call may be repeated: the rows are the truth, and gateway and engine are brought into line with them each time.
 """
 
+import logging
 from typing import Protocol
 
 from emulator.catalog import Catalog
 from emulator.compose.routing import Routing
 from host.model.time import Clock
-from host.ports import VersionRecord, Weight
+from host.ports import BackendUnavailable, VersionRecord, Weight
+
+_LOG = logging.getLogger(__name__)
 
 
 class InstanceStarts(Protocol):
@@ -60,6 +63,15 @@ class CatalogVersions:
 
     async def lost_secrets(self) -> frozenset[str]:
         return await self._catalog.note_lost_secrets()
+
+    async def withhold(self, version_uids: frozenset[str]) -> None:
+        """The rows count: a gateway that is not there to take its table now takes one that says so when it starts."""
+        await self._catalog.withhold(version_uids)
+        self._starts.deployments_changed()
+        try:
+            await self._routing.publish()
+        except BackendUnavailable as error:
+            _LOG.warning("what is withheld is known to the gateway once it runs: %s", error)
 
     async def is_executing(self, version_uid: str) -> bool:
         return await self._starts.is_executing(version_uid) or await self._routing.is_executing(version_uid)

@@ -6,6 +6,7 @@ Also the repair of compiled code that a kernel found missing or damaged: it is m
 import asyncio
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,8 +48,15 @@ class CompilerOnDemand:
 class CodeRepair(BindingCalls):
     """Answers kernels that cannot read compiled code: `["ok"]` once it lies there whole."""
 
-    def __init__(self, artifacts: ArtifactCustody, compiler: CompilerOnDemand, real_time: RealTime) -> None:
+    def __init__(
+        self,
+        artifacts: ArtifactCustody,
+        compiler: CompilerOnDemand,
+        real_time: RealTime,
+        on_loss: Callable[[], None] = lambda: None,
+    ) -> None:
         self._artifacts = artifacts
+        self._on_loss = on_loss
         self._compiler = compiler
         self._real_time = real_time
         self._under_way: dict[str, asyncio.Task[str]] = {}
@@ -64,6 +72,8 @@ class CodeRepair(BindingCalls):
         try:
             await self._compiler.verify(await self._graph(digest))
         except Exception as error:
+            if isinstance(error, ArtifactRefused):
+                self._on_loss()
             _LOG.error("compiled code %s is damaged and cannot be made again: %s", digest, error)
             await self._real_time.sleep_s(_PATIENCE_S)
             return json.dumps(["error", "backend_unavailable", str(error)])

@@ -1,6 +1,5 @@
 """One host's parts above workerd: stores, artifacts, engines and backends, wired and started in order."""
 
-import logging
 import random
 import secrets
 from collections.abc import Awaitable
@@ -17,6 +16,7 @@ from emulator.compose.backends import CatalogDeployments, CatalogVersions, Catal
 from emulator.compose.code import CodeRepair, CompilerOnDemand
 from emulator.compose.endpoints import CatalogEndpoints, SecureIngress
 from emulator.compose.host_key import load_keys
+from emulator.compose.losses import LossWatch, LostFiles, warn_of_losses
 from emulator.compose.options import HostOptions
 from emulator.compose.routing import Routing
 from emulator.compose.state import StateDirectory
@@ -27,7 +27,7 @@ from emulator.compose.workerd_side import WorkerdSide
 from emulator.contexts import BindingCalls
 from emulator.d1 import Database as Rows
 from emulator.d1 import FileDriver
-from emulator.runtime.context_texts import CODE_KIND
+from emulator.runtime.context_texts import CODE_KIND, FILES_KIND
 from emulator.runtime.identity import process_started
 from emulator.runtime.notice_board import NoticeBoard
 from emulator.workflow import Engine as WorkflowEngine
@@ -39,8 +39,6 @@ from host.model.private_keys import PrivateKeys
 from host.model.time import ControlledClock, RealTime
 from host.ports import Backend
 from host.sqlite import Database
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,37 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     withdrawals = Withdrawals(catalog, workflows, routing, around.clock, around.real_time)
     stack.push_async_callback(withdrawals.stop)
     compiler = CompilerOnDemand(artifacts, around.state.code, around.workerd, around.parser)
-    backend = Backend(
+    backend = _backend(around, catalog, routing, artifacts, compiler, workflows, withdrawals)
+    clock, real_time = around.clock, around.real_time
+    engine = await HostEngine.open(control_database, clock, real_time, RandomIds(), backend, faults, Limits(), keys)
+    stack.push_async_callback(engine.close)
+    deliveries, triggers = await _open_triggers(around, rows, faults)
+    stack.push_async_callback(deliveries.close)
+    watch = LossWatch(around.real_time)
+    stack.push_async_callback(watch.stop)
+    artifacts.on_return = watch.wake
+    repair = CodeRepair(artifacts, compiler, around.real_time, watch.wake)
+    missing = LostFiles(artifacts, watch, catalog, words, around.real_time.monotonic_s)
+    around.workerd.calls.open(_answering(workflows, deliveries, repair, missing))
+    await around.workerd.finish_opening(await routing.table())
+    lost = await engine.start()  # before anything starts on what was lost meanwhile
+    warn_of_losses(lost, around.state.host_key)
+    workflows.start()
+    withdrawals.start()
+    watch.start(engine.look_for_losses, bool(lost.files))
+    return Host(around.clock, faults, artifacts, around.workerd, workflows, withdrawals, engine, triggers)
+
+
+def _backend(
+    around: Surroundings,
+    catalog: Catalog,
+    routing: Routing,
+    artifacts: ArtifactCustody,
+    compiler: CompilerOnDemand,
+    workflows: WorkflowEngine,
+    withdrawals: Withdrawals,
+) -> Backend:
+    return Backend(
         artifacts=artifacts,
         code=compiler,
         workers=CatalogWorkers(catalog, routing),
@@ -97,29 +125,6 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
         workflows=workflows.gates,
         endpoints=CatalogEndpoints(catalog, routing, around.secure),
     )
-    clock, real_time = around.clock, around.real_time
-    engine = await HostEngine.open(control_database, clock, real_time, RandomIds(), backend, faults, Limits(), keys)
-    stack.push_async_callback(engine.close)
-    deliveries, triggers = await _open_triggers(around, rows, faults)
-    stack.push_async_callback(deliveries.close)
-    repair = CodeRepair(artifacts, compiler, around.real_time)
-    around.workerd.calls.open(_answering(workflows, deliveries, repair))
-    await around.workerd.finish_opening(await routing.table())
-    workflows.start()
-    withdrawals.start()
-    _warn_of_losses(await engine.start(), around.state.host_key)
-    return Host(around.clock, faults, artifacts, around.workerd, workflows, withdrawals, engine, triggers)
-
-
-def _warn_of_losses(lost: int, host_key: Path) -> None:
-    """Tell the operator: a lost key is made anew silently, and nobody may ask for the Versions for long (WV-12)."""
-    if lost:
-        _LOG.warning(
-            "%s lost the secrets: %s does not open them; restore that file and start again, "
-            "or create new Versions with the values and select these",
-            "1 Version has" if lost == 1 else f"{lost} Versions have",
-            host_key,
-        )
 
 
 async def _opened(opening: Awaitable[Database], stack: AsyncExitStack) -> Database:
@@ -128,9 +133,12 @@ async def _opened(opening: Awaitable[Database], stack: AsyncExitStack) -> Databa
     return database
 
 
-def _answering(workflows: WorkflowEngine, deliveries: Deliveries, repair: CodeRepair) -> dict[str, BindingCalls]:
+def _answering(
+    workflows: WorkflowEngine, deliveries: Deliveries, repair: CodeRepair, missing: LostFiles
+) -> dict[str, BindingCalls]:
     """Who answers calls of workerd's side, by their kind."""
-    return {"workflow": WorkflowCalls(workflows.instances), "batch": deliveries, CODE_KIND: repair}
+    calls = WorkflowCalls(workflows.instances)
+    return {"workflow": calls, "batch": deliveries, CODE_KIND: repair, FILES_KIND: missing}
 
 
 async def _open_triggers(around: Surroundings, rows: Rows, faults: FaultPoints) -> tuple[Deliveries, HandTriggers]:

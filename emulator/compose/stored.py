@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from emulator.artifacts import LOSSES
 from emulator.artifacts import SCHEMA as ARTIFACTS
 from emulator.bindings.queue import SCHEMA as QUEUE
 from emulator.compose.errors import FoundationUnusable
@@ -12,8 +13,9 @@ from emulator.workflow import schema as emulator_schema
 from host.sqlite import Confinement, Database, DatabaseCorrupt, DatabaseError, NewerDatabase
 from host.store import schema as control_schema
 
-EMULATOR_MIGRATIONS = (emulator_schema.MIGRATIONS[0] + ARTIFACTS, *emulator_schema.MIGRATIONS[1:], QUEUE)
-"""The tables of every part that keeps rows beside the runs."""
+_OF_RUNS = emulator_schema.MIGRATIONS
+EMULATOR_MIGRATIONS = (_OF_RUNS[0] + ARTIFACTS, *_OF_RUNS[1:8], QUEUE, _OF_RUNS[8] + LOSSES, *_OF_RUNS[9:])
+"""The tables of every part that keeps rows beside the runs, in the order in which they came about."""
 _CONFINEMENT = with_values_up_to(16 * 1024 * 1024)
 """A run row holds params and output as JSON strings, of up to 2 MiB each once escaped."""
 

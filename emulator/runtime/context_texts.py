@@ -8,6 +8,9 @@ from emulator.runtime.log_tags import LogTags
 CODE_KIND = "code"
 """The kind of a kernel's own call: the compiled code `targetUid` is missing or damaged and is to be made anew."""
 
+FILES_KIND = "files"
+"""The kind of another: held bytes `targetUid`, to be served as an asset of `versionUid`, are gone or damaged."""
+
 
 def binding_call(props: dict[str, str], body: str) -> BindingCall:
     """A call as its stub's props and the app's text say; the props are the kernel's own, set by the host."""

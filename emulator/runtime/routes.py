@@ -95,6 +95,7 @@ def _version_json(routed: RoutedVersion, tags: LogTags, wards: Mapping[str, int]
         "code": version.code_digest,
         "handlers": list(version.handlers),
         "vars": dict(version.vars),
+        "withheld": version.is_withheld,
         "secrets": None if version.secrets is None else dict(version.secrets),
         "bindings": [{"name": b.name, "kind": b.kind, "targetUid": b.target_uid} for b in version.bindings],
         "assets": None if version.assets is None else _assets_json(version.assets),

@@ -57,8 +57,8 @@ def _told(step: Step, text: str | None) -> StepRecord:
 async def claim(surroundings: Surroundings, due_instance: DueInstance, context_id: str) -> Claim | None:
     """Claim, or none when the instance, its gate or the weights changed meanwhile. Raises `DatabaseError`."""
     version = await surroundings.catalog.draw(due_instance.worker_uid, surroundings.random)
-    if version is None or version.secrets is None:
-        return None  # without its secrets a Version takes no new work (WD-08)
+    if version is None or version.secrets is None or version.is_withheld:
+        return None  # without its secrets, or its held bytes, a Version takes no new work (WD-08)
     address, owner = due_instance.address, surroundings.ids()
     now_ms = surroundings.clock.now_ms()
     taken, *_, params, history = await surroundings.database.batch(

@@ -24,6 +24,7 @@ READY_WORKFLOWS = """
             SELECT 1 FROM catalog_weights w LEFT JOIN catalog_versions v USING (version_uid)
             WHERE w.worker_uid = g.worker_uid AND (
                 v.version_uid IS NULL OR v.has_lost_secrets
+                OR w.version_uid IN (SELECT version_uid FROM catalog_withheld)
                 OR NOT EXISTS (SELECT 1 FROM json_each(v.classes_json) c WHERE c.value = g.class_name)))
 """
 IS_READY = f":workflow_id IN ({READY_WORKFLOWS})"

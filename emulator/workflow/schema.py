@@ -120,4 +120,5 @@ MIGRATIONS = (
     QUEUE,
     catalog.ASSETS,
     catalog.LOSSES,
+    catalog.FILE_LOSSES,
 )

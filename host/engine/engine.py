@@ -18,7 +18,7 @@ from host.engine.cursors import Cursors
 from host.engine.executor import Executor
 from host.engine.keeping import Keeping
 from host.engine.limits import EVERYTHING, Capabilities, Limits
-from host.engine.losses import Losses
+from host.engine.losses import Losses, Lost
 from host.engine.replenishment import AFTER_REPLENISH, replenish
 from host.engine.requests import CreateResource, DeleteResource, Mutation
 from host.engine.settlement import settle_by_operator
@@ -136,16 +136,20 @@ class Engine:
         vault, cursors = Vault(keys, limits.private_value_s), Cursors(secret, limits.cursor_window_s)
         return cls(database, clock, real_time, ids, backend, faults, limits, capabilities, forms, vault, cursors)
 
-    async def start(self) -> int:
+    async def start(self) -> Lost:
         """Find out what was lost meanwhile, then take up every unfinished Operation of an earlier host.
 
-        Returns how many Versions are without their secrets (WV-12).
+        Returns what Versions are without (WV-12, WB-11).
         """
         lost = await self._losses.look()
         await self._losses.catch_up()
         await self._executor.recover()
         self._keeping.start()
         return lost
+
+    async def look_for_losses(self) -> Lost:
+        """Find out what is lost now, and show it; reads every held file's size, and whole those that were met lost."""
+        return await self._losses.look()
 
     def stop_accepting(self) -> None:
         """Refuse new mutations from now on; replays and reads are answered until `close` (HA-14)."""

@@ -179,6 +179,7 @@ class Executor:
         except SecretsMissing as missing:
             await self._settle_without_inputs(taken, str(missing))
             return
+        await self._losses.look_again()
         observations = await self._observe_affected(taken)
         self._faults.reach(AFTER_BACKEND)
         now, until = self._retention()
@@ -200,6 +201,8 @@ class Executor:
 
     async def _settle_failure(self, taken: Taken, failed: ApplyFailed) -> None:
         now, until = self._retention()
+        if failed.code is FailureCode.ARTIFACT_REFUSED:
+            await self._losses.look()  # it may have met held bytes that are lost
         await self._database.write(lambda tx: settle_failure(tx, taken, failed, now, until))
         await self._catch_up()
 

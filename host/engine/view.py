@@ -1,12 +1,12 @@
 """What a Form sees of the rows, inside the transaction that decides: one principal, one Space."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from host.forms.form import Reference
 from host.model.operation_states import Action
 from host.model.records import Resource
 from host.sqlite import Transaction
-from host.store.losses import has_lost_secrets
+from host.store.losses import has_lost_secrets, lost_files_of
 from host.store.resources import find_referrers, find_resource
 
 
@@ -31,6 +31,9 @@ class SpaceView:
 
     def has_lost_secrets(self, version_uid: str) -> bool:
         return has_lost_secrets(self._tx, version_uid)
+
+    def lost_files(self, version_uid: str) -> Collection[str]:
+        return lost_files_of(self._tx, version_uid)
 
     def is_usable(self, reference: Reference) -> bool:
         """Whether the target exists for this caller, here, under exactly that Form, and is not being deleted (HA-32).

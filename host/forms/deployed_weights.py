@@ -116,9 +116,16 @@ def attached_to(view: StateView, deployment: Resource) -> tuple[Resource, ...]:
     return (worker, *(each for form in forms for each in view.referrers(worker.uid, form)))
 
 
-def lacks_secrets(view: StateView, deployment: Resource) -> bool:
-    """Whether a Version in force has lost its secrets: nothing new runs on it (WD-08)."""
-    return any(view.has_lost_secrets(weight.version_uid) for weight in weights_in_force(deployment))
+def has_losses(view: StateView, deployment: Resource) -> bool:
+    """Whether a Version in force has lost its secrets or held bytes: nothing new runs on it (WD-08)."""
+    return any(loss_of(view, weight.version_uid) for weight in weights_in_force(deployment))
+
+
+def loss_of(view: StateView, version_uid: str) -> str | None:
+    """What a Version was found to have lost, in words; none of a whole one (WV-08, WV-12)."""
+    if view.has_lost_secrets(version_uid):
+        return "its secrets"
+    return "held bytes of its bundles" if view.lost_files(version_uid) else None
 
 
 def _deployments(view: StateView, worker_uid: str) -> Sequence[Resource]:

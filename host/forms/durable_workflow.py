@@ -9,7 +9,7 @@ from host.forms.deployed_weights import (
     active_deployment,
     exported_by,
     fitness,
-    lacks_secrets,
+    has_losses,
     selected_versions,
     weights_in_force,
 )
@@ -67,7 +67,7 @@ class DurableWorkflow(Form[DurableWorkflowSpec]):
         """Ready while an active Deployment exists whose every Version has the class and its secrets (DW-02, WD-08)."""
         spec = self.parse(resource.spec)
         deployment = active_deployment(view, spec.worker_uid)
-        is_ready = deployment is not None and not lacks_secrets(view, deployment)
+        is_ready = deployment is not None and not has_losses(view, deployment)
         is_ready = (
             is_ready
             and deployment is not None

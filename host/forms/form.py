@@ -4,7 +4,7 @@ Knows neither tables nor HTTP: rows come through `StateView`, effects go through
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -45,6 +45,9 @@ class StateView(Protocol):
 
     def has_lost_secrets(self, version_uid: str) -> bool:
         """Whether the runtime was found without the secrets of a Version (WV-12)."""
+
+    def lost_files(self, version_uid: str) -> Collection[str]:
+        """The roles of its bundles of which held bytes were found lost: `bundle`, `assets` (WB-11)."""
 
 
 def named(view: StateView, resource: Resource | None) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from host.forms import urls
-from host.forms.deployed_weights import active_deployment, lacks_secrets
+from host.forms.deployed_weights import active_deployment, has_losses
 from host.forms.form import Form, Outcome, Reference, StateView, Task
 from host.forms.spec import closed_object
 from host.model.json import JsonObject, JsonValue
@@ -38,5 +38,5 @@ class ModuleWorker(Form[ModuleWorkerSpec]):
         deployment = active_deployment(view, resource.uid)
         return {
             "activeDeploymentUid": None if deployment is None else deployment.uid,
-            "ready": deployment is not None and not lacks_secrets(view, deployment),
+            "ready": deployment is not None and not has_losses(view, deployment),
         }

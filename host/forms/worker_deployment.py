@@ -7,7 +7,8 @@ from host.forms.deployed_weights import (
     Fitness,
     attached_to,
     fitness,
-    lacks_secrets,
+    has_losses,
+    loss_of,
     required_classes,
     required_handlers,
     rival_of,
@@ -79,8 +80,9 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         classes = required_classes(view, spec.worker_uid)
         handlers = required_handlers(view, spec.worker_uid)
         found = {fitness(view.resource(weight.version_uid), classes, handlers) for weight in spec.weights}
-        if any(view.has_lost_secrets(weight.version_uid) for weight in spec.weights):
-            raise ApplyFailed(FailureCode.DEPENDENCY_UNFIT, "a Version has lost its secrets", Effect.NONE)
+        for weight in spec.weights:
+            if lost := loss_of(view, weight.version_uid):
+                raise ApplyFailed(FailureCode.DEPENDENCY_UNFIT, f"a Version has lost {lost}", Effect.NONE)
         if found != {Fitness.FIT}:
             raise ApplyFailed(
                 FailureCode.DEPENDENCY_UNFIT,
@@ -115,8 +117,8 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         return _in_force(resource.facts["weights"]) if "weights" in resource.facts else {}
 
     def derive(self, view: StateView, resource: Resource, observed: JsonObject) -> JsonObject:
-        """Not ready while a Version in force has lost its secrets (WD-05, WD-08)."""
-        if lacks_secrets(view, resource):
+        """Not ready while a Version in force has lost its secrets or held bytes (WD-05, WD-08)."""
+        if has_losses(view, resource):
             return {**observed, "ready": False}
         return observed
 
@@ -131,9 +133,9 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         """An unverified Version is waited for while its own Operation is unfinished (WD-02)."""
         if version is None or version.spec.get("worker") != {"resourceUid": worker_uid}:
             raise dependency_conflict("a Version belongs to another Worker")
-        if view.has_lost_secrets(version.uid):
+        if lost := loss_of(view, version.uid):
             raise dependency_conflict(
-                f"the Version{named(view, version)} has lost its secrets: create a new one and select that"
+                f"the Version{named(view, version)} has lost {lost}: restore them, or create a new one and select that"
             )
         match fitness(version, required_classes(view, worker_uid), required_handlers(view, worker_uid)):
             case Fitness.UNFIT:

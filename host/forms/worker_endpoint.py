@@ -9,9 +9,9 @@ from host.forms import urls
 from host.forms.deployed_weights import (
     Fitness,
     active_deployment,
+    has_losses,
     http_fitness,
     is_standing,
-    lacks_secrets,
     selected_versions,
     weights_in_force,
 )
@@ -106,7 +106,7 @@ class WorkerEndpoint(Form[WorkerEndpointSpec]):
 def _can_be_served(view: StateView, worker_uid: str) -> bool:
     """A Version without its secrets answers nothing, however fit its code is (WD-08)."""
     deployment = active_deployment(view, worker_uid)
-    if deployment is None or lacks_secrets(view, deployment):
+    if deployment is None or has_losses(view, deployment):
         return False
     return all(http_fitness(view, weight.version_uid) is Fitness.FIT for weight in weights_in_force(deployment))
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from host.forms import urls
-from host.forms.deployed_weights import Fitness, attached_to, fitness, selected_versions, weights_in_force
+from host.forms.deployed_weights import Fitness, attached_to, fitness, loss_of, selected_versions, weights_in_force
 from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
 from host.forms.unbuilt import BUILT_BINDINGS
-from host.forms.version_assets import check_assets, verify_assets
+from host.forms.version_assets import check_assets, check_bytes, find_assets
 from host.forms.version_spec import BINDING_FORMS, WorkerVersionSpec, parse_version_spec
 from host.forms.worker_bundle import graph_of
 from host.model.errors import CallerError, ErrorCode, FailureCode, dependency_conflict, invalid_spec
@@ -77,8 +77,9 @@ class WorkerVersion(Form[WorkerVersionSpec]):
         return None
 
     async def apply(self, task: Task[WorkerVersionSpec], backend: Backend) -> Outcome:
+        await check_bytes(task, backend.artifacts)
         report = None if task.spec.bundle_uid is None else await self._verify_code(task, task.spec.bundle_uid, backend)
-        assets = await verify_assets(task, backend.artifacts)
+        assets = find_assets(task)
         task.reach(AFTER_VERIFY)
         await backend.versions.install(_record(task, report, assets))
         return Outcome(observed=_observation(report is not None), facts=_facts(report, assets))
@@ -95,8 +96,14 @@ class WorkerVersion(Form[WorkerVersionSpec]):
         return _observation("bundle" in resource.spec)
 
     def derive(self, view: StateView, resource: Resource, observed: JsonObject) -> JsonObject:
-        """What was proven stays so; without its secrets a Version is not ready (WV-12)."""
-        return {**observed, "ready": not view.has_lost_secrets(resource.uid)}
+        """What was proven stays so; without its secrets or its held bytes a Version is not ready (WV-08, WV-12).
+
+        Of a bundle that is not whole nothing is said: `bundleVerified` is never false.
+        """
+        told = {**observed, "ready": loss_of(view, resource.uid) is None}
+        if "bundle" in view.lost_files(resource.uid):
+            told.pop("bundleVerified", None)
+        return told
 
     async def retire(self, task: Task[WorkerVersionSpec], backend: Backend) -> None:
         await backend.versions.remove(task.uid)

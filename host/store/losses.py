@@ -1,5 +1,5 @@
-"""Statements on what the host has found out between Operations: the Versions whose secrets no longer open (WV-12), and
-the Resources that are still to be observed again. Decides nothing."""
+"""Statements on what the host has found out between Operations: the Versions whose secrets no longer open (WV-12) or
+whose held bytes are gone (WB-11), and the Resources that are still to be observed again. Decides nothing."""
 
 from collections.abc import Iterable
 from typing import cast
@@ -21,6 +21,32 @@ def replace_lost_secrets(tx: Transaction, version_uids: Iterable[str]) -> None:
     tx.execute("DELETE FROM lost_secrets")
     for uid in version_uids:
         tx.execute("INSERT INTO lost_secrets SELECT uid FROM resources WHERE uid = ?", (uid,))
+
+
+def lost_files(tx: Transaction) -> frozenset[tuple[str, str]]:
+    """Pairs of a Version's uid and the role of the bundle of which held bytes are lost: `bundle` or `assets`."""
+    found = tx.execute("SELECT version_uid, role FROM lost_files")
+    return frozenset((cast(str, uid), cast(str, role)) for uid, role in found)
+
+
+def lost_files_of(tx: Transaction, version_uid: str) -> frozenset[str]:
+    """The roles of the bundles of which a Version has lost held bytes."""
+    found = tx.execute("SELECT role FROM lost_files WHERE version_uid = ?", (version_uid,))
+    return frozenset(cast(str, role) for (role,) in found)
+
+
+def users_of(tx: Transaction, bundle_uids: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """Pairs of a Version's uid and the role in which it refers to one of the bundles."""
+    sql = "SELECT source_uid, role FROM resource_references WHERE target_uid = ? AND role IN ('bundle', 'assets')"
+    found = (pair for uid in bundle_uids for pair in tx.execute(sql, (uid,)))
+    return frozenset((cast(str, uid), cast(str, role)) for uid, role in found)
+
+
+def replace_lost_files(tx: Transaction, pairs: Iterable[tuple[str, str]]) -> None:
+    """Those of live Resources; whatever was noted before is forgotten."""
+    tx.execute("DELETE FROM lost_files")
+    for uid, role in pairs:
+        tx.execute("INSERT INTO lost_files SELECT uid, ? FROM resources WHERE uid = ?", (role, uid))
 
 
 def put_off_observation(tx: Transaction, uid: str) -> None:

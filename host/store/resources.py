@@ -137,6 +137,7 @@ def delete_resource(tx: Transaction, uid: str, at_ms: int) -> None:
     """Free record and name, leave a marker (HA-33, HA-36)."""
     tx.execute("DELETE FROM resource_references WHERE source_uid = ?", (uid,))
     tx.execute("DELETE FROM lost_secrets WHERE version_uid = ?", (uid,))
+    tx.execute("DELETE FROM lost_files WHERE version_uid = ?", (uid,))
     tx.execute("DELETE FROM observations_due WHERE uid = ?", (uid,))
     tx.execute("INSERT INTO deleted_resources SELECT uid, owner, ?, space FROM resources WHERE uid = ?", (at_ms, uid))
     tx.execute("DELETE FROM resources WHERE uid = ?", (uid,))

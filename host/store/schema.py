@@ -127,4 +127,13 @@ CREATE TABLE observations_due (
 ) STRICT, WITHOUT ROWID;
 """
 
-MIGRATIONS: Sequence[str] = (_FIRST, _SECOND, _THIRD, _FOURTH)
+_FIFTH = """
+-- Versions of whose bundles held bytes are gone or damaged, as found when the host last looked; `role` says of which.
+CREATE TABLE lost_files (
+    version_uid TEXT NOT NULL REFERENCES resources (uid),
+    role TEXT NOT NULL CHECK (role IN ('bundle', 'assets')),
+    PRIMARY KEY (version_uid, role)
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS: Sequence[str] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)

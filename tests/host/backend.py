@@ -38,6 +38,7 @@ class FakeBackend:
     gateway_answers: bool = True
     executing: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
+    withheld: frozenset[str] = frozenset()
     failures: defaultdict[str, list[Exception]] = field(default_factory=lambda: defaultdict(list))
     gates: dict[str, asyncio.Event] = field(default_factory=dict)
     reached: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
@@ -120,6 +121,10 @@ class _Artifacts:
             raise ArtifactRefused("the bytes are gone")
         return self.fake.bytes_of[sha256]
 
+    async def lost_holders(self) -> frozenset[str]:
+        held = self.fake.held_by.items()
+        return frozenset(uid for uid, digests in held if digests - self.fake.bytes_of.keys())
+
     async def release(self, holder_uid: str) -> None:
         await self.fake.enter("artifacts.release", holder_uid)
         self.fake.held_by.pop(holder_uid, None)
@@ -164,6 +169,9 @@ class _Versions:
 
     async def lost_secrets(self) -> frozenset[str]:
         return frozenset(self.fake.lost)
+
+    async def withhold(self, version_uids: frozenset[str]) -> None:
+        self.fake.withheld = version_uids
 
     async def is_executing(self, version_uid: str) -> bool:
         await self.fake.enter("versions.is_executing", version_uid)

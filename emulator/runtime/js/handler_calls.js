@@ -16,6 +16,7 @@ export async function callHandler(env, told, picked) {
   const version = route.pick(Math.random());
   if (version === undefined) return refused("no_deployment");
   if (version.secrets === null) return refused("secrets_lost", version.versionUid);
+  if (version.withheld) return refused("files_lost", version.versionUid);
   if (!version.handlers.includes(handler)) return refused("handler_not_declared", version.versionUid);
   if (!(await picked(version.versionUid))) return JSON.stringify(["lost", "the host did not allow it"]);
   try {

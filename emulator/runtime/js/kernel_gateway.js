@@ -154,6 +154,7 @@ function choose(route) {
   const version = route.pick(Math.random());
   if (version === undefined) return { why: "The Worker " + route.name + " has no deployment." };
   if (version.secrets === null) return { why: "The secrets of this Version are lost." };
+  if (version.withheld) return { why: "Held files of this Version are lost." };
   return { version };
 }
 

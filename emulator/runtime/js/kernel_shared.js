@@ -136,7 +136,7 @@ function mainSource(index) {
 }
 
 const OWN_WORDS =
-  /^(code [0-9a-f]{64} (has no readable file|has a damaged file) ([0-9]{1,4}|index\.json)|the held bytes of sha256 [0-9a-f]{64} are gone|the Version was retired|retired by the host)$/;
+  /^(code [0-9a-f]{64} (has no readable file|has a damaged file) ([0-9]{1,4}|index\.json)|the held bytes of sha256 [0-9a-f]{64} are (gone|damaged)|the Version was retired|retired by the host)$/;
 
 /** What may be said of an error outside of the isolate: app code may have thrown it, and its words may hold a secret. */
 export function reasonOf(error) {

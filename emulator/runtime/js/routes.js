@@ -29,6 +29,7 @@ class Route {
 /**
  * table: {"fallback": hostname | null, "workers": [{"workerUid", "name", "hostnames": [...], "versions":
  * [{"weight", "versionUid", "code", "handlers", "vars", "secrets", "bindings", "assets"}]}]}; `secrets` null: they are lost.
+ * `withheld`: held bytes that the Version is made of are lost.
  * `code` null: there is none. `assets`: null, or {"manifest": digest, "runWorkerFirst", "fallsBack"}.
  * `fallback` answers at localhost and addresses.
  */

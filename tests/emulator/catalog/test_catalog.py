@@ -9,7 +9,7 @@ import pytest
 
 from emulator.catalog import Catalog, WorkerRoute
 from emulator.catalog.catalog import weigh
-from emulator.catalog.schema import ASSETS, SCHEMA, SECRETS, WITHDRAWALS
+from emulator.catalog.schema import ASSETS, FILE_LOSSES, SCHEMA, SECRETS, WITHDRAWALS
 from emulator.d1 import Database, FileDriver
 from emulator.workflow import APPLICATION_ID, MIGRATIONS
 from host import sqlite
@@ -29,7 +29,7 @@ VERSION = VersionRecord(
 
 @pytest.fixture
 async def catalog(tmp_path: Path) -> AsyncIterator[Catalog]:
-    migrations = [SCHEMA, SECRETS, WITHDRAWALS, ASSETS]
+    migrations = [SCHEMA, SECRETS, WITHDRAWALS, ASSETS, FILE_LOSSES]
     file = await sqlite.Database.open(tmp_path / "a.sqlite", application_id=7, migrations=migrations)
     yield Catalog(Database(FileDriver(file)), PrivateKeys(b"k" * KEY_BYTES))
     await file.close()
