@@ -108,7 +108,7 @@ class Engine:
         self._checks = Checks(forms, capabilities, vault)
         self._admission = Admission(limits)
         self._acceptance = Acceptance(self._checks, self._admission, vault, faults)
-        self._losses = Losses(database, clock, backend, forms)
+        self._losses = Losses(database, clock, backend, forms, faults)
         self._executor = Executor(
             database, clock, real_time, backend, forms, faults, limits, vault, self._losses, self._waiters
         )

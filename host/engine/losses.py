@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from host.engine.settlement import observe_again
 from host.engine.view import SpaceView
 from host.forms.registry import FormRegistry
+from host.model.faults import FaultPoints, register
 from host.model.json import JsonObject
 from host.model.records import Resource
 from host.model.time import Clock
@@ -28,6 +29,9 @@ from host.store.losses import (
 )
 from host.store.resources import find_of_anybody
 
+AFTER_WITHHOLD = register(
+    "host.losses.after_withhold", "the runtime starts nothing new on what lost bytes, no record says so yet"
+)
 _AT_ONCE = 16
 """Observations under way side by side: one of an endpoint takes its time when nobody answers."""
 
@@ -47,11 +51,14 @@ class Lost:
 class Losses:
     """What the backend says of secrets and bytes, brought into the rows."""
 
-    def __init__(self, database: Database, clock: Clock, backend: Backend, forms: FormRegistry) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, backend: Backend, forms: FormRegistry, faults: FaultPoints
+    ) -> None:
         self._database = database
         self._clock = clock
         self._backend = backend
         self._forms = forms
+        self._faults = faults
         self._looking = asyncio.Lock()
         self._has_looked = False
 
@@ -66,6 +73,7 @@ class Losses:
             lost, known = await self._database.read(lambda tx: (Lost(secrets, users_of(tx, holders)), _known(tx)))
             if lost.files != known.files or (lost.files and not self._has_looked):
                 await self._backend.versions.withhold(lost.without_files)
+                self._faults.reach(AFTER_WITHHOLD)
             self._has_looked = True
             concerned = await self._database.read(lambda tx: _concerned(tx, lost, known, self._forms))
             if concerned:

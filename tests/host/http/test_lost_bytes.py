@@ -1,11 +1,15 @@
 """Held bytes of a Version that are lost: it is not ready, nothing new is put on it, and their return shows."""
 
+import asyncio
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.host.api import Api, Json, deployment_spec, ref, running_api, serving
+from host.engine.losses import AFTER_WITHHOLD
+from tests.host.api import Api, Json, deployment_spec, form_url, ref, running_api, serving
 from tests.host.backend import FakeBackend
+from tests.host.crash.lives import durable_backend, fork
 
 CONCERNED = ("version", "deployment", "worker")
 
@@ -121,3 +125,31 @@ async def test_a_new_version_of_a_bundle_that_is_not_whole_is_no_success(api: Ap
     answer = await api.create("WorkerVersion", "late", spec)
     failed = await api.settled(answer.json()["id"])
     assert (failed["status"], failed["error"]["code"]) == ("failed", "artifact_refused")
+
+
+async def lose_and_look(api: Api) -> Json:
+    made = await deploy(api)
+    lose(api.backend, await api.resource(made["assets"]))
+    await api.engine.look_for_losses()
+    return {}
+
+
+@pytest.mark.req("WD-08", "HA-81")
+def test_a_kill_between_the_runtime_and_the_records_leaves_them_to_agree_at_the_next_start(tmp_path: Path) -> None:
+    ended, _ = fork(tmp_path, AFTER_WITHHOLD, lose_and_look)
+    assert ended == -signal.SIGKILL
+    asyncio.run(assert_seen(tmp_path))
+
+
+async def assert_seen(directory: Path) -> None:
+    backend = durable_backend(directory)
+    path = directory / "control.sqlite"
+    async with running_api(path, backend) as api:
+        [bundle] = (await api.get("/resources", form=form_url("StaticAssetBundle"))).json()["items"]
+        digests = {each["sha256"] for each in bundle["observed"]["files"]}
+        assert not digests & backend.bytes_of.keys()
+    backend.held_by[bundle["uid"]] = digests
+    async with running_api(path, backend) as api:
+        [deployment] = (await api.get("/resources", form=form_url("WorkerDeployment"))).json()["items"]
+        assert deployment["observed"]["ready"] is False
+    assert len(backend.withheld) == 1
