@@ -19,19 +19,26 @@ INSERT INTO catalog_deployments (worker_uid, deployment_uid, epoch) VALUES (?1, 
 ON CONFLICT (worker_uid) DO UPDATE SET deployment_uid = excluded.deployment_uid, epoch = epoch + 1
 """
 _ROUTES = """
-SELECT w.worker_uid, w.name, d.deployment_uid
+SELECT w.worker_uid, w.name, d.deployment_uid, d.epoch
 FROM catalog_workers w JOIN catalog_deployments d USING (worker_uid) ORDER BY w.name, w.worker_uid
 """
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerRoute:
-    """A Worker that takes requests: its Deployment and the shares of its Versions, in order of uid."""
+    """A Worker that takes requests: its Deployment and the shares of its Versions, in order of uid. `epoch` grows each
+    time that weights are put in force, be they the same ones (HA-35)."""
 
     worker_uid: str
     name: str
     deployment_uid: str
+    epoch: int
     weights: tuple[Weight, ...]
+
+    @property
+    def activation(self) -> str:
+        """Which activation of which Deployment this is."""
+        return f"{self.deployment_uid}/{self.epoch}"
 
 
 def weigh(weights: Sequence[Weight], random: Callable[[], float]) -> str | None:
@@ -134,8 +141,8 @@ class Catalog:
         routes, weights = await self._database.query([Statement(_ROUTES), rows.select_weights()])
         shares = rows.weights_of(weights.rows)
         return tuple(
-            WorkerRoute(str(uid), str(name), str(deployment), shares.get(str(uid), ()))
-            for uid, name, deployment in routes.rows
+            WorkerRoute(str(uid), str(name), str(deployment), int(str(epoch)), shares.get(str(uid), ()))
+            for uid, name, deployment, epoch in routes.rows
         )
 
     async def names(self) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from emulator.catalog import Catalog
+from emulator.catalog import Catalog, WorkerRoute
 from emulator.contexts import StopEvidence
 from emulator.runtime.gateway import Gateway
 from emulator.runtime.routes import FoundRoute, GatewayRoute, RoutedVersion, RouteTable
@@ -66,15 +66,20 @@ class Routing:
 
     async def table(self) -> RouteTable:
         """What the rows say now."""
-        active = {route.worker_uid: route.weights for route in await self._catalog.routes()}
+        active = {route.worker_uid: route for route in await self._catalog.routes()}
         names = await self._catalog.names()
         endpoints = await self._catalog.endpoints()
         self._tell_names(names)
-        routes = [
-            GatewayRoute(uid, name, await self._versions(active.get(uid, ())), endpoints.get(uid, ()))
-            for uid, name in names.items()
-        ]
+        routes = [await self._route(uid, name, active.get(uid), endpoints.get(uid, ())) for uid, name in names.items()]
         return RouteTable(tuple(routes), self._default_worker)
+
+    async def _route(
+        self, worker_uid: str, name: str, deployed: WorkerRoute | None, endpoints: tuple[str, ...]
+    ) -> GatewayRoute:
+        if deployed is None:
+            return GatewayRoute(worker_uid, name, (), endpoints)
+        versions = await self._versions(deployed.weights)
+        return GatewayRoute(worker_uid, name, versions, endpoints, deployed.activation)
 
     async def _versions(self, weights: tuple[Weight, ...]) -> tuple[RoutedVersion, ...]:
         found = [(await self._catalog.version(weight.version_uid), weight.weight) for weight in weights]

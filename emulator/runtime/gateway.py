@@ -231,13 +231,22 @@ class Gateway:
         Raises `NotStarted`, `BackendUnavailable` while no process takes calls, and what `on_picked` raises; then no
         code ran.
         """
+        process = await self._for_handlers(self._post)
+        end = await handler_calls.call_handler(process, call, on_picked)
+        if not isinstance(end, handler_calls.Apart):
+            return end
+        process = await self._for_handlers(self._wards.post_of(end.version_uid) or self._post)
+        await on_picked(end.version_uid)
+        return await handler_calls.run_handler(process, call, end.version_uid)
+
+    async def _for_handlers(self, post: GatewayPost) -> GatewayProcess:
+        """The process of the post that a call may be given to."""
         if self._is_draining:
             raise BackendUnavailable("the host is about to end")
         try:
-            process = await asyncio.wait_for(self._post.serving(), PUBLISH_TIMEOUT_S)
+            return await asyncio.wait_for(post.serving(), PUBLISH_TIMEOUT_S)
         except TimeoutError as error:
             raise BackendUnavailable("the gateway is not running") from error
-        return await handler_calls.call_handler(process, call, on_picked)
 
     async def look_up(self, hostname: str) -> FoundRoute | None:
         """Where the serving process leads a name, none when it is nobody's. Raises `BackendUnavailable`."""

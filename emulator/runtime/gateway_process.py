@@ -117,6 +117,10 @@ class GatewayProcess:
         """
         return await self._ask("!handle", f"{worker_uid} {handler} {event_text}", on_picked)
 
+    async def run_handler(self, version_uid: str, handler: str, event_text: str) -> str:
+        """The same for a Version that was picked before. Raises `GatewayEnded`."""
+        return await self._ask("!run", f"{version_uid} {handler} {event_text}")
+
     def ping(self) -> None:
         """Ask for a pong: `pongs` grows once the event loop turns."""
         self.workerd.channel.send("!ping 0")

@@ -4,15 +4,25 @@ Knows neither queues nor triggers; the process says what its isolate said, which
 """
 
 import json
+from dataclasses import dataclass
 
 from emulator.events import Ending, HandlerCall, HandlerEnd, NotStarted, OnPicked, Refusal
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
+from host.model.json import JsonValue
 
 _LONGEST_ERROR = 1000
+_GONE = "the process that ran it ended"
 
 
-async def call_handler(process: GatewayProcess, call: HandlerCall, on_picked: OnPicked) -> HandlerEnd:
-    """The end of the call. Raises `NotStarted`, and what `on_picked` raises.
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """The weights gave a Version that is served by a process of its own; nothing of it has run."""
+
+    version_uid: str
+
+
+async def call_handler(process: GatewayProcess, call: HandlerCall, on_picked: OnPicked) -> HandlerEnd | Apart:
+    """The end of the call in the process that picks. Raises `NotStarted`, and what `on_picked` raises.
 
     A process that ends takes the call with it: it is not made again, as nobody knows how far it got (WD-03).
     """
@@ -25,16 +35,33 @@ async def call_handler(process: GatewayProcess, call: HandlerCall, on_picked: On
     try:
         told = await process.call_handler(call.worker_uid, call.handler, call.event_text, note)
     except GatewayEnded:
-        return HandlerEnd(Ending.LOST, picked[0] if picked else None, "the process that ran it ended")
-    return _read(told, picked[0] if picked else None)
+        return HandlerEnd(Ending.LOST, picked[0] if picked else None, _GONE)
+    match _json(told):
+        case ["apart", str(uid)] if not picked:
+            return Apart(uid)
+        case end:
+            return _read(end, picked[0] if picked else None)
 
 
-def _read(told: str, version_uid: str | None) -> HandlerEnd:
-    """`["returned"]`, `["threw", error]`, `["lost", why]`, or `["refused", why, version]` from the kernel."""
+async def run_handler(process: GatewayProcess, call: HandlerCall, version_uid: str) -> HandlerEnd:
+    """The end of the call in the process that serves the Version which was picked for it."""
     try:
-        end = json.loads(told)
+        told = await process.run_handler(version_uid, call.handler, call.event_text)
+    except GatewayEnded:
+        return HandlerEnd(Ending.LOST, version_uid, _GONE)
+    return _read(_json(told), version_uid)
+
+
+def _json(told: str) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(told)
     except ValueError:
-        end = None
+        return None
+    return value
+
+
+def _read(end: JsonValue, version_uid: str | None) -> HandlerEnd:
+    """`["returned"]`, `["threw", error]`, `["lost", why]`, or `["refused", why, version]` from the kernel."""
     match end:
         case ["returned"]:
             return HandlerEnd(Ending.RETURNED, version_uid, None)

@@ -22,22 +22,24 @@ class RoutedVersion:
 class GatewayRoute:
     """A Worker that has a name on this host; without Versions it has no active Deployment and answers 503.
 
-    `endpoints` are hostnames beyond its own.
+    `endpoints` are hostnames beyond its own. `activation` is another one each time that a Deployment was put in force,
+    with whatever weights.
     """
 
     worker_uid: str
     name: str
     versions: tuple[RoutedVersion, ...] = ()
     endpoints: tuple[str, ...] = ()
+    activation: str = ""
 
     @property
     def hostname(self) -> str:
         return worker_hostname(self.name, self.worker_uid)
 
     @property
-    def shares(self) -> Mapping[str, int]:
-        """The weights by Version uid."""
-        return {routed.version.version_uid: routed.weight for routed in self.versions}
+    def deployment(self) -> tuple[str, Mapping[str, int]]:
+        """What a new Deployment changes: its activation, and the weights by Version uid."""
+        return self.activation, {routed.version.version_uid: routed.weight for routed in self.versions}
 
     def to_json(self, tags: LogTags, wards: Mapping[str, int]) -> JsonObject:
         return {
@@ -69,9 +71,11 @@ class RouteTable:
         return named[0] if len(named) == 1 else None
 
     def redeployed_in(self, later: "RouteTable") -> set[str]:
-        """The Versions of every Worker whose shares are not the same in the later table."""
-        then = {route.worker_uid: route.shares for route in later.routes}
-        return {uid for route in self.routes if then.get(route.worker_uid) != route.shares for uid in route.shares}
+        """The Versions of every Worker that a Deployment was put in force for until the later table, or that has none
+        any more (WD-04); a table that is made for another reason changes nothing here."""
+        then = {route.worker_uid: route.deployment for route in later.routes}
+        anew = [route.deployment for route in self.routes if then.get(route.worker_uid) != route.deployment]
+        return {uid for _, shares in anew for uid in shares}
 
     def to_json(self, tags: LogTags, wards: Mapping[str, int] | None = None) -> str:
         """The table as the kernel takes it; `tags` are for the lines that its Versions print, `wards` the numbers of

@@ -66,6 +66,11 @@ class Wards:
         """Where the Versions set apart are served, by uid."""
         return {ward.suspect.version_uid: n for n, ward in self._wards.items() if not ward.is_leaving}
 
+    def post_of(self, version_uid: str) -> GatewayPost | None:
+        """Where the Version is served now; none when it is not set apart (any more)."""
+        number = self.numbers.get(version_uid)
+        return None if number is None else self._wards[number].post
+
     @property
     def live(self) -> frozenset[GatewayProcess]:
         return frozenset(process for ward in self._wards.values() for process in ward.post.live)
@@ -128,15 +133,16 @@ class Wards:
             self._start(self._empty(number))
 
     async def _empty(self, number: int) -> None:
-        """New requests go elsewhere first; what the ward has taken ends there."""
-        ward = self._wards[number]
+        """New requests go elsewhere first; what the ward has taken ends there, watched as ever."""
+        post = self._wards[number].post
         await self._on_change()
-        await ward.post.rest()
-        while any(process.active for process in ward.post.live):
-            for process in ward.post.live:
+        is_at_rest = False  # what was passed on by the former table may still be on its way, or wait for a successor
+        while not is_at_rest:
+            for process in post.live:
                 process.settle()
             await self._real_time.sleep_s(_REST_POLL_S)
-        await ward.post.close()
+            is_at_rest = post.process is not None and not any(process.active for process in post.live)
+        await post.close()
         del self._wards[number]
 
     def _say(self, suspect: Suspect, sentence: str) -> None:

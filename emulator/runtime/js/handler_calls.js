@@ -7,7 +7,8 @@ const refused = (why, versionUid) => JSON.stringify(["refused", why, versionUid 
 
 /**
  * `told`: "<workerUid> <handler> <event as JSON>". No code runs before `picked(versionUid)` resolves, nor when it does so
- * to false. Resolves to JSON text: ["returned"], ["threw", error], ["lost", why] or ["refused", why, versionUid | null].
+ * to false. Resolves to JSON text: ["returned"], ["threw", error], ["lost", why] or ["refused", why, versionUid | null]; or
+ * ["apart", versionUid] for a Version that is set apart: then nothing runs here, and the host has its ward run it.
  */
 export async function callHandler(env, told, picked) {
   const [workerUid, handler] = told.split(" ", 2);
@@ -15,12 +16,20 @@ export async function callHandler(env, told, picked) {
   if (route === undefined) return refused("unknown_worker");
   const version = route.pick(Math.random());
   if (version === undefined) return refused("no_deployment");
-  if (version.secrets === null) return refused("secrets_lost", version.versionUid);
-  if (version.withheld) return refused("files_lost", version.versionUid);
-  if (!version.handlers.includes(handler)) return refused("handler_not_declared", version.versionUid);
-  if (!(await picked(version.versionUid))) return JSON.stringify(["lost", "the host did not allow it"]);
+  const { versionUid } = version;
+  if (version.secrets === null) return refused("secrets_lost", versionUid);
+  if (version.withheld) return refused("files_lost", versionUid);
+  if (!version.handlers.includes(handler)) return refused("handler_not_declared", versionUid);
+  if (version.ward !== null) return JSON.stringify(["apart", versionUid]);
+  if (!(await picked(versionUid))) return JSON.stringify(["lost", "the host did not allow it"]);
+  return runHandler(env, versionUid + told.slice(workerUid.length));
+}
+
+/** The same for a Version that was picked already: `told` is "<versionUid> <handler> <event as JSON>". */
+export async function runHandler(env, told) {
+  const [versionUid, handler] = told.split(" ", 2);
   try {
-    return await versionObject(env, version.versionUid).call(handler, told.slice(workerUid.length + handler.length + 2));
+    return await versionObject(env, versionUid).call(handler, told.slice(versionUid.length + handler.length + 2));
   } catch (error) {
     return JSON.stringify(["lost", reasonOf(error)]);
   }

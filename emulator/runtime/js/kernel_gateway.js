@@ -3,14 +3,15 @@
 //
 // host -> kernel: "!table <n> <json>", "!clock <n> system|frozen/<ms>|ahead/<ms>", "!retire <n> <versionUid>",
 //                 "!running <n> <versionUid>", "!route <n> <hostname>", "!handle <n> <workerUid> <handler> <json>",
-//                 "!go <n> yes|no", "!settle <n>", "!reply <n> <text>", "!ping <n>"
+//                 "!go <n> yes|no", "!run <n> <versionUid> <handler> <json>", "!settle <n>", "!reply <n> <text>", "!ping <n>"
 // kernel -> host: "!done <n>" (after "!running" with a number, after "!route" with "<workerUid> served|idle" or nothing,
-//                 after "!handle" with its end), "!picked <n> <versionUid>" (the handler runs after "!go <n> yes"), "!call <n> <json>", "!pong <n>",
+//                 after "!handle" and "!run" with its end), "!picked <n> <versionUid>" (after "!handle": the handler runs
+//                 after "!go <n> yes"), "!call <n> <json>", "!pong <n>",
 //                 "!loading <versionUid>", "!loaded <versionUid>", "!busy <versionUid>", "!idle <versionUid>"
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { Assets, assetsObject, deliverAssets } from "assets.js";
 import { V, common, versionObject } from "gateway_version.js";
-import { callHandler } from "handler_calls.js";
+import { callHandler, runHandler } from "handler_calls.js";
 import { Host, Outbound, openHost, reasonOf } from "kernel_shared.js";
 import { carried, depthOf, nested, unpacked } from "nesting.js";
 import { Routes, missing, plain } from "routes.js";
@@ -65,6 +66,8 @@ export class K extends DurableObject {
         this.#picked.get(number)?.(rest === "yes");
         this.#picked.delete(number);
         return;
+      case "!run":
+        return this.#run(number, rest);
       case "!settle":
         for (const uid of common.busy.keys()) versionObject(this.env, uid).settle();
         return;
@@ -103,6 +106,10 @@ export class K extends DurableObject {
         this.#host.send("!picked " + number + " " + versionUid);
       });
     this.#host.send("!done " + number + " " + (await callHandler(this.env, told, picked)));
+  }
+
+  async #run(number, told) {
+    this.#host.send("!done " + number + " " + (await runHandler(this.env, told)));
   }
 
   async #count(number, versionUid) {

@@ -81,7 +81,7 @@ async def test_weights_switch_whole_and_go_with_their_deployment_alone(catalog: 
     await catalog.put_version(replace(VERSION, version_uid="v3"))
     await catalog.activate("d1", "w1", (Weight("v1", 5000), Weight("v2", 5000)), 0)
     await catalog.activate("d1", "w1", (Weight("v2", 1), Weight("v3", 9999)), 5)
-    route = WorkerRoute("w1", "shop", "d1", (Weight("v2", 1), Weight("v3", 9999)))
+    route = WorkerRoute("w1", "shop", "d1", 2, (Weight("v2", 1), Weight("v3", 9999)))
     assert await catalog.routes() == (route,)
     drawn = await catalog.draw("w1", lambda: 0.5)
     assert drawn is not None and drawn.version_uid == "v3"

@@ -26,6 +26,7 @@ from host.model.time import ControlledClock, RealTime
 from host.ports import BindingRecord, VersionRecord
 from tests.emulator.runtime.bundles import Bundler
 from tests.emulator.runtime.gateways import Ingress
+from tests.emulator.runtime.towns import LIMIT_S, Minutes, Town
 
 DEADLINE_S = 20.0
 PATIENT = StopRules(ack_timeout_s=DEADLINE_S)  # for a loaded machine: no test asks for the usual 0.1 s
@@ -259,4 +260,12 @@ async def ingress(launcher: Launcher, bundler: Bundler, said: AppLog) -> AsyncIt
     """A gateway that the test starts with its first Worker."""
     ingress = Ingress(launcher, bundler, tags=said.tags)
     yield ingress
+    await ingress.close()
+
+
+@pytest.fixture
+async def town(launcher: Launcher, bundler: Bundler, said: AppLog) -> AsyncIterator[Town]:
+    time = Minutes()
+    ingress = Ingress(launcher, bundler, LIMIT_S, said.tags, real_time=time)
+    yield Town(ingress, time)
     await ingress.close()
