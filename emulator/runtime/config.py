@@ -8,6 +8,7 @@ from pathlib import Path
 from host.model.json import JsonValue
 
 COMPATIBILITY_DATE = "2026-01-01"
+_BETWEEN_KERNELS = 'style = proxy, cfBlobHeader = "takohost-cf"'
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
 
 
@@ -89,14 +90,14 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """Another process that speaks HTTP on a unix socket and is told whole URLs."""
+    """Another process that speaks HTTP on a unix socket and is told whole URLs, and the `cf` objects of requests."""
 
     name: str
     path: Path
 
     def render(self) -> str:
         address = quote(f"unix:{self.path}")
-        return f"(name = {quote(self.name)}, external = (address = {address}, http = (style = proxy)))"
+        return f"(name = {quote(self.name)}, external = (address = {address}, http = ({_BETWEEN_KERNELS})))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,8 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """A listening socket, given to the process as a descriptor under this name; `whole_urls` as a proxy gets them.
+    """A listening socket, given to the process as a descriptor under this name; `whole_urls` as a proxy gets them,
+    with the `cf` objects.
 
     With a `key_pair` the process itself speaks TLS on it.
     """
@@ -128,7 +130,7 @@ class Socket:
         target = f"name = {quote(self.service)}"
         if self.entrypoint is not None:
             target += f", entrypoint = {quote(self.entrypoint)}"
-        style = "style = proxy" if self.whole_urls else ""
+        style = _BETWEEN_KERNELS if self.whole_urls else ""
         http = f"http = ({style})"
         if self.key_pair is not None:
             http = f"https = (options = ({style}), tlsOptions = {self.key_pair.render()})"

@@ -146,7 +146,7 @@ def runner_config(settings: KernelSettings, heap_mib: int) -> Config:
         "kernel_runner.js",
         settings,
         RUNNER_TEXTS,
-        own_modules=("services.js",),
+        own_modules=("services.js", "passage.js"),
         own_services=_services_of(settings),
         v8_flags=flags,
     )
@@ -161,7 +161,11 @@ def gateway_config(settings: KernelSettings, key_pair: KeyPair | None = None, wa
         sockets.append(Socket(SERVICES_SOCKET, "kernel", "Services", whole_urls=True))
     if key_pair is not None:
         sockets.append(Socket(SECURE_SOCKET, "kernel", key_pair=key_pair))
-    outside = {f"WARD{number}": External(f"ward{number}", path) for number, path in enumerate(wards)}
+    outside = {
+        f"{name}{number}": External(f"{name.lower()}{number}", path)
+        for name in ("WARD", "UPGRADES")  # the engine keeps connections by service: see passOn in ward.js
+        for number, path in enumerate(wards)
+    }
     return _gateway_kernel(settings, sockets, outside)
 
 
@@ -183,6 +187,8 @@ def _gateway_kernel(settings: KernelSettings, sockets: Sequence[Socket], outside
             "assets.js",
             "handler_calls.js",
             "nesting.js",
+            "passage.js",
+            "ward.js",
             "services.js",
             "streams.js",
         ),

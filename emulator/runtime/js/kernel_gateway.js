@@ -13,9 +13,10 @@ import { Assets, assetsObject, deliverAssets } from "assets.js";
 import { V, common, versionObject } from "gateway_version.js";
 import { callHandler, runHandler } from "handler_calls.js";
 import { Host, Outbound, openHost, reasonOf } from "kernel_shared.js";
-import { carried, depthOf, nested, unpacked } from "nesting.js";
+import { depthOf, nested } from "nesting.js";
 import { Routes, missing, plain } from "routes.js";
 import { answerCall, callThrough, withoutUpgrade } from "services.js";
+import { passOn, receive } from "ward.js";
 
 export { Assets, Host, Outbound, V };
 
@@ -170,7 +171,7 @@ async function deliver(version, request, env, depth) {
   const handle = () => {
     if (!version.handlers.includes("fetch")) return plain(404, "Not found.");
     const uid = version.versionUid;
-    if (version.ward !== null) return callThrough(env["WARD" + version.ward], uid, carried(request, depth));
+    if (version.ward !== null) return passOn(env, version.ward, uid, request, depth);
     return versionObject(env, uid).fetch(nested(request, depth));
   };
   try {
@@ -201,12 +202,9 @@ export class Service extends WorkerEntrypoint {
 
 /** What the gateway passes on to a ward, for the Version that it has picked. */
 export class Ward extends WorkerEntrypoint {
-  fetch(request) {
-    return answerCall(request, async (versionUid, received) => {
-      await firstRoutes();
-      if (!common.versions.has(versionUid)) throw new Error("the Version was retired");
-      return versionObject(this.env, versionUid).fetch(unpacked(received));
-    });
+  async fetch(sent) {
+    await firstRoutes();
+    return receive(this.env, sent);
   }
 }
 

@@ -20,23 +20,9 @@ export function depthOf(request) {
 
 /** The request as an isolate of this process gets it. */
 export function nested(request, depth) {
-  return depth === 0 ? request : marked(request, depthKey() + depth);
-}
-
-/** The request as another kernel gets it. */
-export function carried(request, depth) {
-  return marked(request, "" + depth);
-}
-
-/** The `carried` request, which is not needed any more, as an isolate of this process gets it. */
-export function unpacked(request) {
-  const depth = depthOf(request);
-  request.headers.delete(DEPTH);
-  return nested(request, depth);
-}
-
-function marked(request, text) {
+  if (depth === 0) return request;
   const copy = new Request(request);
-  copy.headers.set(DEPTH, text);
+  copy.headers.set(DEPTH, depthKey() + depth);
   return copy;
 }
+

@@ -1,9 +1,7 @@
-// Calls between the kernels of a host, over sockets that only kernels reach (MW-20, MW-21): from a runner or a ward to the
-// gateway, for a Worker, and from the gateway to a ward, for a Version. Three headers are the kernels' own: each side sets or
-// removes them, whatever app code put there.
+// Service calls between the kernels of a host, from a runner or a ward to the gateway (MW-20, MW-21). One header of the
+// response is the kernels' own: each side sets or removes it, whatever app code put there.
+import { packed, unpacked } from "passage.js";
 
-const TARGET = "takohost-target"; // the uid of the called Worker or Version
-const METHOD = "takohost-method"; // "get": the request is one, though it was sent as a POST
 const STARTED = "takohost-started"; // from it: "yes", or "no" for a call that could not be started
 
 /** The same request without what asks for another protocol. */
@@ -14,32 +12,13 @@ export function withoutUpgrade(request) {
   return new Request(request, { headers });
 }
 
-// The engine sends a GET again when the connection it was sent on breaks and had served before: code would run twice. It
-// does so with no POST.
-function packed(request) {
-  const isGet = request.method === "GET";
-  const sent = new Request(withoutUpgrade(request), { redirect: "manual", method: isGet ? "POST" : request.method });
-  if (isGet) sent.headers.set(METHOD, "get");
-  else sent.headers.delete(METHOD);
-  return sent;
-}
-
-function unpacked(request) {
-  if (request.headers.get(METHOD) !== "get") return new Request(request);
-  const headers = new Headers(request.headers);
-  headers.delete(METHOD);
-  headers.delete("content-length");
-  return new Request(request.url, { headers, redirect: request.redirect, signal: request.signal });
-}
-
 /**
  * The caller's side: the callee's response. Throws when the call could not be started. The socket outlives its gateways,
  * so a connection that breaks had been taken: the callee may have acted, which is a 500.
  */
 export async function callThrough(gateway, targetUid, request) {
   if (gateway === undefined) throw new Error("this process has no gateway");
-  const sent = packed(request);
-  sent.headers.set(TARGET, targetUid);
+  const sent = packed(withoutUpgrade(request), { targetUid });
   let response;
   try {
     response = await gateway.fetch(sent);
@@ -53,17 +32,15 @@ export async function callThrough(gateway, targetUid, request) {
 }
 
 /** The other side: `call(targetUid, request)` resolves to a response or throws when it cannot start. */
-export async function answerCall(request, call) {
-  const targetUid = request.headers.get(TARGET) ?? "";
-  const received = unpacked(request);
-  received.headers.delete(TARGET);
+export async function answerCall(sent, call) {
+  const { request, told } = unpacked(sent);
   let response;
   try {
-    response = await call(targetUid, received);
+    response = await call(told.targetUid, request);
   } catch {
     return new Response(null, { status: 503, headers: { [STARTED]: "no" } });
   }
-  const told = new Response(response.body, response);
-  told.headers.set(STARTED, "yes");
-  return told;
+  const marked = new Response(response.body, response);
+  marked.headers.set(STARTED, "yes");
+  return marked;
 }

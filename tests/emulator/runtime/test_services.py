@@ -202,11 +202,11 @@ async def test_a_context_calls_through_the_gateway(ingress: Ingress, contexts: S
     await serve(ingress, "return new Response();", ECHO)
     run = await contexts.run(
         "const r = await this.env.BACK.fetch('https://other.example:8443/a%2Fb?q=1', { method: 'PUT', body: 'hi', headers: "
-        "{ upgrade: 'websocket', 'takohost-target': 'front' } });"
+        "{ upgrade: 'websocket', 'takohost-target': 'front' }, cf: { targetUid: 'front', headers: [], method: 'GET' } });"
         "const seen = await r.json(); return { status: r.status, kept: [...r.headers.keys()].filter((k) => k.startsWith('takohost')), seen };",
         bindings=BACK,
     )
-    seen = '"body":"hi","ctx":["waitUntil"],"env":[],"headers":[],"method":"PUT","url":"https://other.example:8443/a%2Fb?q=1"'
+    seen = '"body":"hi","ctx":["waitUntil"],"env":[],"headers":["takohost-target"],"method":"PUT","url":"https://other.example:8443/a%2Fb?q=1"'
     assert await run.ended == ["return", '{"kept":[],"seen":{' + seen + '},"status":207}']
 
 
