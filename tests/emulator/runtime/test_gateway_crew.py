@@ -14,8 +14,8 @@ from emulator.runtime.gateway_process import GatewayProcess
 from emulator.runtime.process import Launcher
 from tests.emulator.runtime.bundles import Bundler
 from tests.emulator.runtime.gateways import DEADLINE_S, Ingress, handler
-from tests.emulator.runtime.test_gateway_faults import Minutes
 from tests.emulator.runtime.test_gateway_under_load import Crowd
+from tests.emulator.runtime.towns import Minutes
 
 COMPUTE = "if (request.url.endsWith('/busy')) { let n = 0; while (n < 2e7) n++; }"
 FIRST, SECOND = cast("list[GatewayProcess]", [object(), object()])
