@@ -70,9 +70,17 @@ class Caller:
     async def ask_again(self) -> None:
         if self._kept is None:
             self._kept = await asyncio.open_connection("127.0.0.1", self._port)
-        kept, self._kept = self._kept, None
-        await self._exchange(*kept)
-        self._kept = kept
+        kept = self._kept
+        try:
+            await self._exchange(*kept)
+        except (OSError, EOFError):
+            self.close()
+            self._kept = None
+            raise
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept[1].close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(f"GET / HTTP/1.1\r\nHost: {self._host}\r\n\r\n".encode())
@@ -105,6 +113,7 @@ async def steady(town: Town) -> AsyncIterator[tuple[Waits, Waits]]:
         group.create_task(ask_in_turn())
         yield anew, kept
         is_over.set()
+    caller.close()
 
 
 async def provoke(town: Town) -> str:
