@@ -44,7 +44,10 @@ class Calls:
     async def call(self, what: str, handler: Handler = Handler.SCHEDULED) -> HandlerEnd:
         event = [0, what] if handler is Handler.SCHEDULED else ["d-1", "batch-1", what, [["a", 7, "AAH/", 1]]]
         call = HandlerCall("app", handler, json.dumps(event))
-        return await asyncio.wait_for(self.town.gateway.call_handler(call, self.picked.append), DEADLINE_S)
+        return await asyncio.wait_for(self.town.gateway.call_handler(call, self._note), DEADLINE_S)
+
+    async def _note(self, version_uid: str) -> None:
+        self.picked.append(version_uid)
 
     @property
     def ward(self) -> GatewayProcess:
