@@ -40,8 +40,8 @@ function preparing(prepare, read) {
 }
 
 // What the engine would make of an error that nobody has asked for its stack, but without a getter for the first line.
-function formatted(error, sites) {
-  let text = describeWhole(error);
+function formatted(head, sites) {
+  let text = head;
   for (let i = 0; i < sites.length && i < MOST_SITES; i++) text += FRAME + shownSite(sites[i]);
   return text;
 }
@@ -49,7 +49,8 @@ function formatted(error, sites) {
 /** The `stack` of an error as text, or undefined for anything that has none; it may hold what the app put there. */
 export function stackOf(thrown) {
   try {
-    const stack = preparing(formatted, () => recordIn(thrown));
+    const head = describeWhole(thrown); // before: it may run a trap, which must not meet a function of the host's
+    const stack = preparing((_, sites) => formatted(head, sites), () => recordIn(thrown));
     return typeof stack === "string" ? stack : undefined;
   } catch {
     return undefined;
