@@ -4,7 +4,8 @@ Sans-I/O under an asyncio protocol: sending is a plain call and a message is a p
 """
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from websockets.client import ClientProtocol
@@ -31,6 +32,7 @@ class Channel(asyncio.Protocol):
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport | None = None
         self._fragments: list[bytes] = []
+        self._unsent: deque[Iterator[str]] = deque()
 
     @classmethod
     async def connect(cls, path: Path, on_text: Callable[[str], None], on_close: Callable[[], None]) -> "Channel":
@@ -45,13 +47,52 @@ class Channel(asyncio.Protocol):
         return channel
 
     def send(self, text: str) -> None:
-        """Send a message; after the end it goes nowhere."""
-        if self._websocket.state is State.OPEN:
+        """Send a message, after those whose parts are under way; after the end it goes nowhere."""
+        if self._unsent:
+            self._unsent.append(iter((text,)))
+        elif self._websocket.state is State.OPEN:
             self._websocket.send_text(text.encode())
             self._flush()
 
+    def send_parts(self, parts: Iterator[str]) -> None:
+        """Send a message in parts: the first two are made and sent now, the others one in a turn of the event loop, so
+        that nobody waits long for a large message. Later messages wait for it."""
+        self._unsent.append(parts)
+        if len(self._unsent) == 1:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Send the next messages, up to one in parts, of which this sends the first."""
+        while self._unsent and self._is_open:
+            first, second = next(self._unsent[0], ""), next(self._unsent[0], None)
+            self._websocket.send_text(first.encode(), fin=second is None)
+            self._flush()
+            if second is not None:
+                asyncio.get_running_loop().call_soon(self._go_on, second)
+                return
+            self._unsent.popleft()
+        self._unsent.clear()
+
+    def _go_on(self, part: str) -> None:
+        if not self._unsent or not self._is_open:
+            return
+        following = next(self._unsent[0], None)
+        self._websocket.send_continuation(part.encode(), fin=following is None)
+        self._flush()
+        if following is not None:
+            asyncio.get_running_loop().call_soon(self._go_on, following)
+        else:
+            self._unsent.popleft()
+            self._begin()
+
+    @property
+    def _is_open(self) -> bool:
+        assert self._transport is not None
+        return self._websocket.state is State.OPEN and not self._transport.is_closing()
+
     def abort(self) -> None:
         """Drop the connection at once; what was not delivered yet is not delivered any more."""
+        self._unsent.clear()
         if self._transport is not None:
             self._transport.abort()
 
@@ -79,6 +120,7 @@ class Channel(asyncio.Protocol):
         self._websocket.receive_eof()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._unsent.clear()
         if not self._opened.done():
             self._opened.set_exception(ChannelClosed(str(self._websocket.handshake_exc or "closed before it opened")))
             self._opened.exception()  # whoever waits for it may be gone

@@ -9,11 +9,12 @@ import logging
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal, Protocol
 
 from emulator.contexts import BindingCalls, ContextStart, Loss, OnLost, StopEvidence
 from emulator.runtime.config import Config
-from emulator.runtime.context_texts import CODE_KIND, binding_call, start_text, version_text
+from emulator.runtime.context_texts import CODE_KIND, binding_call, start_parts, version_text
 from emulator.runtime.kernels import CONTROL_SOCKET
 from emulator.runtime.log_tags import LogTags
 from emulator.runtime.platform import lower_priority
@@ -189,7 +190,8 @@ class Runner:
         context = Context(self, start, on_frame, on_lost)
         self._contexts[context.id] = context
         self.started_count += 1
-        self.send(f"!start {context.id} {version_text(start.version)}\n{start_text(start, self._tags)}")
+        head = f"!start {context.id} {version_text(start.version)}\n"
+        self.workerd.channel.send_parts(chain((head,), start_parts(start, self._tags)))
         return context
 
     def prepare(self, version: str) -> None:

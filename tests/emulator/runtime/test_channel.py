@@ -1,7 +1,7 @@
 """The channel against a WebSocket server that behaves and one that does not."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +58,49 @@ async def test_texts_arrive_whole_and_in_order(path: Path) -> None:
         for text in sent:
             channel.send(text)
         assert await ear.hear(100) == sent
+
+
+@pytest.mark.req("DW-35")
+async def test_a_message_in_parts_holds_nobody_up_and_arrives_whole_and_in_order(path: Path) -> None:
+    made: list[int] = []
+
+    def parts() -> Iterator[str]:
+        for number in range(20):
+            made.append(number)
+            yield f"{number} é😀"
+
+    async with joined(path, echo) as (channel, ear):
+        channel.send("before")
+        channel.send_parts(parts())
+        channel.send("between")
+        channel.send_parts(iter(("in ", "two")))
+        channel.send_parts(iter(("in one",)))
+        channel.send("after")
+        assert made == [0, 1]
+        await asyncio.sleep(0)
+        assert made == [0, 1, 2], "one in a turn of the loop"
+        whole = "".join(f"{number} é😀" for number in range(20))
+        assert await ear.hear(6) == ["before", whole, "between", "in two", "in one", "after"]
+        channel.send("at rest")
+        assert (await ear.hear(7))[-1] == "at rest"
+
+
+@pytest.mark.req("DW-39")
+async def test_parts_that_are_left_at_the_end_are_not_made(path: Path) -> None:
+    made: list[int] = []
+
+    def parts() -> Iterator[str]:
+        for number in range(1_000_000):
+            made.append(number)
+            yield "x"
+
+    async with joined(path, echo) as (channel, ear):
+        channel.send_parts(parts())
+        channel.send("nobody hears")
+        channel.abort()
+        await asyncio.wait_for(ear.closed.wait(), DEADLINE_S)
+        channel.send_parts(parts())
+        assert (made, ear.texts) == ([0, 1], [])
 
 
 async def test_a_fragmented_text_arrives_as_one(path: Path) -> None:

@@ -352,3 +352,20 @@ async def test_env_holds_the_declared_environment_only(shared: ScriptedHost) -> 
         "return { keys: Reflect.ownKeys(this.env), v: this.env.V };", variables={"V": {"a": [1]}, "W": None}
     )
     assert json.loads(json.dumps(await run.result())) == {"keys": ["V", "W"], "v": {"a": [1]}}
+
+
+@pytest.mark.req("DW-32", "DW-35")
+async def test_a_history_that_is_sent_in_parts_is_replayed_to_the_character(shared: ScriptedHost) -> None:
+    texts = ["é😀\u2028" * 200_000, "x" * 1_000_000, '"\\' * 200_000]
+    steps = [
+        StepRecord(f"s{n}", "succeeded", json.dumps({"t": text}, ensure_ascii=False)) for n, text in enumerate(texts)
+    ]
+    body = """
+        const never = () => { throw new Error("ran"); }, found = [];
+        for (let n = 0; n < 3; n++) { const { t } = await step.do("s" + n, never); found.push(t.length, t.slice(-3)); }
+        return { found };
+    """
+    run = await shared.run(body, steps=steps)
+    lengths = [len(text.encode("utf-16-le")) // 2 for text in texts]
+    ends = [text.encode("utf-16-le")[-6:].decode("utf-16-le") for text in texts]
+    assert await run.result() == {"found": [each for pair in zip(lengths, ends, strict=True) for each in pair]}
