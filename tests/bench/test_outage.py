@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
+from emulator.runtime.crew_size import default_processes
 from emulator.runtime.process import Launcher
 from tests.emulator.runtime.bundles import Bundler
 from tests.emulator.runtime.conftest import bundler, launcher, said
@@ -139,7 +140,7 @@ async def incident(town: Town) -> tuple[Waits, Waits, str]:
 @pytest.mark.req("MW-14")
 @pytest.mark.parametrize("act", ACTS)
 async def test_others_wait_while_code_spins_or_eats_memory(launcher: Launcher, bundler: Bundler, act: str) -> None:
-    ingress = Ingress(launcher, bundler)
+    ingress = Ingress(launcher, bundler, most=default_processes())
     town = Town(ingress, Minutes())
     await town.deploy("bad", f"if (request.url.endsWith('/act')) {{ {ACTS[act]} }} return new Response('fine');")
     await town.deploy("good", "return new Response('good');")
