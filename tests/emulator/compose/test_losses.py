@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -29,13 +30,18 @@ class Lines:
         self.told.append((worker_uid, version_uid, message))
 
 
+@pytest.fixture
+async def file(tmp_path: Path) -> AsyncIterator[sqlite.Database]:
+    path = tmp_path / "e.sqlite"
+    opened = await sqlite.Database.open(path, application_id=APPLICATION_ID, migrations=EMULATOR_MIGRATIONS)
+    yield opened
+    await opened.close()
+
+
 @pytest.mark.req("WB-11")
 async def test_a_loss_is_told_once_a_minute_with_worker_version_and_digest(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    file: sqlite.Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    file = await sqlite.Database.open(
-        tmp_path / "e.sqlite", application_id=APPLICATION_ID, migrations=EMULATOR_MIGRATIONS
-    )
     catalog = Catalog(Database(FileDriver(file)), PrivateKeys(b"k" * KEY_BYTES))
     await catalog.put_worker("w1", "shop")
     await catalog.put_version(VersionRecord("v1", "w1", None, {}, ()))
@@ -56,4 +62,3 @@ async def test_a_loss_is_told_once_a_minute_with_worker_version_and_digest(
         await meet(DIGESTS[0])
     assert len(lines.told) == 3
     assert [message.count("'shop'") + message.count("v1") for message in caplog.messages] == [2, 2, 2]
-    await file.close()
