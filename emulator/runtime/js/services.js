@@ -1,6 +1,6 @@
 // Service calls between the kernels of a host, from a runner or a ward to the gateway (MW-20, MW-21). One header of the
 // response is the kernels' own: each side sets or removes it, whatever app code put there.
-import { packed, unpacked } from "passage.js";
+import { packed, packedAnswer, unpacked, unpackedAnswer } from "passage.js";
 
 const STARTED = "takohost-started"; // from it: "yes", or "no" for a call that could not be started
 
@@ -28,7 +28,7 @@ export async function callThrough(gateway, targetUid, request) {
   if (response.headers.get(STARTED) !== "yes") throw new Error("the call could not be started");
   const kept = new Response(response.body, response);
   kept.headers.delete(STARTED);
-  return kept;
+  return unpackedAnswer(request, kept);
 }
 
 /** The other side: `call(targetUid, request)` resolves to a response or throws when it cannot start. */
@@ -36,7 +36,7 @@ export async function answerCall(sent, call) {
   const { request, told } = unpacked(sent);
   let response;
   try {
-    response = await call(told.targetUid, request);
+    response = packedAnswer(request, await call(told.targetUid, request));
   } catch {
     return new Response(null, { status: 503, headers: { [STARTED]: "no" } });
   }
