@@ -7,12 +7,15 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import Literal, assert_never
 
 from emulator.contexts import BindingCalls, StopEvidence
 from emulator.events import HandlerCall, HandlerEnd, OnPicked
 from emulator.runtime import handler_calls
-from emulator.runtime.gateway_post import GatewayPost, Growth, Supply
+from emulator.runtime.config import Config
+from emulator.runtime.gateway_post import GatewayPost, Signals, Supply
+from emulator.runtime.gateway_posts import GatewayPosts
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
 from emulator.runtime.gateway_watchdog import CPU_LIMIT_S, Ending, GatewayWatchdog
 from emulator.runtime.kernels import (
@@ -58,9 +61,9 @@ class Gateway:
         secure: SecureListener | None = None,
         most: int = 1,
     ) -> None:
-        self._public = {PUBLIC_SOCKET: listener}
+        public = {PUBLIC_SOCKET: listener}
         if secure is not None:
-            self._public[SECURE_SOCKET] = secure.listener
+            public[SECURE_SOCKET] = secure.listener
         self._clock = clock
         self._real_time = real_time
         self._tags = settings.tags
@@ -68,11 +71,12 @@ class Gateway:
         self._versions: dict[str, Suspect] = {}
         self._coming: Awaitable[RouteTable] | None = None
         self._is_draining = False
-        sockets = self._public if services is None else {**self._public, SERVICES_SOCKET: services}
+        others = {} if services is None else {SERVICES_SOCKET: services}
         supply = Supply(launcher, calls, real_time, GatewayWatchdog(real_time, cpu_limit_s), self._prepare)
         doors = [launcher.listen() for _ in range(WARDS)]
         config = gateway_config(settings, None if secure is None else secure.key_pair, [path for _, path in doors])
-        self._post = GatewayPost(supply, config, sockets, self._report, Growth(most, self._dismiss))
+        make_post = partial(self._make_post, supply, config)
+        self._post = GatewayPosts(make_post, public, others, self._dismiss, most, real_time)
         alone = ward_config(settings)
         self._wards = Wards(
             [door for door, _ in doors],
@@ -82,6 +86,11 @@ class Gateway:
             launcher.output.tell,
             self._hand_out,
         )
+
+    def _make_post(
+        self, supply: Supply, config: Config, sockets: Mapping[str, socket.socket], signals: Signals
+    ) -> GatewayPost:
+        return GatewayPost(supply, config, sockets, self._report, signals)
 
     async def open(self, table: RouteTable) -> None:
         """Start the first process with its table. Raises `WorkerdFailed`."""
@@ -102,9 +111,7 @@ class Gateway:
         await self._post.rest()
         await self._wards.rest()
         await asyncio.gather(*(self._refuse_connections(process) for process in self._post.live))
-        for listener in self._public.values():
-            with contextlib.suppress(OSError):  # not everywhere: there they wait, and are cut at the end
-                listener.shutdown(socket.SHUT_RDWR)
+        self._post.shut()
         for version_uid in tuple(self._versions):
             while await self.is_executing(version_uid):
                 await self._real_time.sleep_s(_DRAIN_POLL_S)
@@ -239,7 +246,7 @@ class Gateway:
         await on_picked(end.version_uid)
         return await handler_calls.run_handler(process, call, end.version_uid)
 
-    async def _for_handlers(self, post: GatewayPost) -> GatewayProcess:
+    async def _for_handlers(self, post: GatewayPost | GatewayPosts) -> GatewayProcess:
         """The process of the post that a call may be given to."""
         if self._is_draining:
             raise BackendUnavailable("the host is about to end")

@@ -1,18 +1,17 @@
-"""One place where requests are answered: its listening sockets and the crew of processes on them.
+"""One place where requests are answered: its listening sockets, the process on them, and whoever stands in for it.
 
 Knows no table and no Version: whoever owns the post prepares each process and is told how it ended.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from socket import socket
 
 from emulator.contexts import BindingCalls
 from emulator.runtime.config import Config
-from emulator.runtime.crew_size import CrewSize
 from emulator.runtime.gateway_process import GatewayEnded, GatewayProcess
 from emulator.runtime.gateway_watchdog import Ending, GatewayWatchdog
 from emulator.runtime.process import Launcher, WorkerdFailed
@@ -40,11 +39,13 @@ class Supply:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
-    """How a crew may change: at most so many processes that turn, and what ends one once nothing runs in it."""
+class Signals:
+    """Of a post that others stand beside: `dismiss` ends a process once nothing runs in it, `on_change` is called when
+    another one is to be spoken to or none, `on_load` with the share of a processor that is burnt, twice a second."""
 
-    most: int
     dismiss: Dismiss
+    on_change: Callable[[], None]
+    on_load: Callable[[float], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -55,10 +56,10 @@ class _Member:
 
 
 class GatewayPost:
-    """Keeps a crew of one on `sockets`; `report` is told of each end.
+    """Keeps a process on `sockets`; `report` is told of each end.
 
-    With `growth` another one joins when all are busy, and leaves after a quiet time. Whoever's event loop does not turn
-    is not counted: somebody joins instead, so that new connections are answered at once, whatever becomes of it.
+    With `signals` one whose event loop does not turn gets an understudy on the same sockets: new connections are
+    answered at once, whatever becomes of it.
     """
 
     def __init__(
@@ -67,14 +68,14 @@ class GatewayPost:
         config: Config,
         sockets: Mapping[str, socket],
         report: Report,
-        growth: Growth | None = None,
+        signals: Signals | None = None,
     ) -> None:
         self._supply = supply
         self._config = config
         self._sockets = sockets
         self._report = report
-        self._growth = growth
-        self._size = CrewSize(1 if growth is None else growth.most)
+        self._signals = signals
+        self._wanted = 1
         self._live: set[GatewayProcess] = set()
         self._crew: list[_Member] = []
         self._starting: asyncio.Task[None] | None = None
@@ -86,6 +87,11 @@ class GatewayPost:
     def process(self) -> GatewayProcess | None:
         """The one to speak to: the eldest that turns; none while a successor starts."""
         return next((member.process for member in (*self._able, *self._crew)), None)
+
+    @property
+    def is_able(self) -> bool:
+        """Whether there is a process whose event loop turns, as far as is known."""
+        return bool(self._able)
 
     @property
     def live(self) -> frozenset[GatewayProcess]:
@@ -103,7 +109,17 @@ class GatewayPost:
     async def rest(self) -> None:
         """Start and dismiss no more processes; those there are go on, unwatched."""
         self._is_resting = True
-        tasks = [*self._tasks, *([] if self._starting is None else [self._starting])]
+        await self._cancel([*self._tasks, *([] if self._starting is None else [self._starting])])
+
+    async def leave(self) -> None:
+        """Return once every process has ended what it has taken, and then itself."""
+        self._wanted = 0
+        if self._starting is not None:
+            await self._cancel([self._starting])
+        self._tend()
+        await asyncio.gather(*self._tasks)
+
+    async def _cancel(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         for task in tasks:
             task.cancel()
         if tasks:
@@ -127,16 +143,16 @@ class GatewayPost:
         return [member for member in self._crew if not member.is_leaving and not self._is_out(member)]
 
     def _is_out(self, member: _Member) -> bool:
-        return member.is_doubted and self._growth is not None
+        return member.is_doubted and self._signals is not None
 
     def _tend(self) -> None:
         """Start whoever is missing, one at a time, and dismiss the youngest while there are too many."""
         if self._is_resting:
             return
         able = self._able
-        if len(able) < self._size.wanted and self._starting is None:
+        if len(able) < self._wanted and self._starting is None:
             self._starting = asyncio.create_task(self._start())
-        for member in able[self._size.wanted :]:
+        for member in able[self._wanted :]:
             self._send_off(member)
 
     async def _start(self) -> None:
@@ -152,10 +168,9 @@ class GatewayPost:
 
     async def _watch(self, member: _Member) -> None:
         ending = await self._supply.watchdog.watch(
-            member.process, partial(self._doubt, member), partial(self._note_load, member)
+            member.process, partial(self._doubt, member), partial(self._tell_load, member)
         )
         await self._change(lambda: self._crew.remove(member))
-        self._size.forget(member.process)
         if ending.is_offence or not member.is_leaving:
             self._report(member.process, ending)
         self._tend()
@@ -164,21 +179,26 @@ class GatewayPost:
         async with self._changed:
             change()
             self._changed.notify_all()
+        self._tell_change()
+
+    def _tell_change(self) -> None:
+        if self._signals is not None:
+            self._signals.on_change()
 
     def _doubt(self, member: _Member, is_doubted: bool) -> None:
         """The event loop of the process does not turn, or does again."""
         member.is_doubted = is_doubted
+        self._tell_change()
         self._tend()
 
-    def _note_load(self, member: _Member, share: float) -> None:
-        able = [each.process for each in self._able]
-        self._size.note(member.process, share, able, self._supply.real_time.monotonic_s())
-        self._tend()
+    def _tell_load(self, member: _Member, share: float) -> None:
+        if self._signals is not None and not member.is_leaving:
+            self._signals.on_load(share)
 
     def _send_off(self, member: _Member) -> None:
-        if self._growth is not None:
+        if self._signals is not None:
             member.is_leaving = True
-            self._run(self._growth.dismiss(member.process))
+            self._run(self._signals.dismiss(member.process))
 
     def _run(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
