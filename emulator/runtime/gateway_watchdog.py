@@ -12,7 +12,7 @@ from emulator.runtime.gateway_process import GatewayProcess
 from emulator.runtime.identity import ProcessFigures, figures_of
 from host.model.time import RealTime
 
-CPU_LIMIT_S = 0.75
+CPU_LIMIT_S = 0.6
 """Processor time without a turn of the event loop that a request may take."""
 LOAD_CPU_LIMIT_S = 10.0
 """The same while the code of a Version is compiled and evaluated, which inspection has seen to end."""
