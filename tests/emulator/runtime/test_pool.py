@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.contexts import BindingCall, ContextStart, RunnersBusy
+from emulator.contexts import BindingCall, ContextStart, RunnersBusy, StopEvidence
 from emulator.runtime.identity import process_started
 from emulator.runtime.pool import PoolSettings
 from emulator.runtime.process import WorkerdFailed
@@ -97,15 +97,18 @@ async def test_a_closed_pool_refuses_and_leaves_no_process(pools: Pools) -> None
         await host.run("return {};")
 
 
+@pytest.mark.req("DW-39")
 async def test_code_that_is_not_there_is_a_loss_that_says_so(host: ScriptedHost, tmp_path: Path) -> None:
     run = await host.run("return {};")
     await run.result()
     await run.started.stop()
     version = VersionRecord("v", "w", "0" * 64, {}, ())
-    lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    lost: asyncio.Future[tuple[StopEvidence, str]] = asyncio.get_running_loop().create_future()
     start = ContextStart("other", version, "Flow", "i", None, (), None)
-    await host.pool.start(start, lambda text: None, lambda evidence, loss: lost.set_result(str(loss)))
-    assert "has no readable file index.json" in await asyncio.wait_for(lost, DEADLINE_S)
+    await host.pool.start(start, lambda text: None, lambda evidence, loss: lost.set_result((evidence, str(loss))))
+    evidence, why = await asyncio.wait_for(lost, DEADLINE_S)
+    assert "has no readable file index.json" in why
+    assert not evidence.is_own_fault  # not a death of the instance
 
 
 @pytest.mark.req("DW-18")
