@@ -1,6 +1,7 @@
 """One accepted connection: Hypercorn's reading loop with deadlines on heads and writes. Knows no request."""
 
 import asyncio
+from contextlib import suppress
 
 from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.asyncio.tcp_server import TCPServer
@@ -55,7 +56,8 @@ class Connection(TCPServer):
 
     def forget(self) -> None:
         """Let go of everything: connection and protocol know each other, and buffers would wait for the collector."""
-        self.writer.transport.abort()
+        with suppress(AttributeError):  # of a TLS connection that is closed already, in Python before 3.11.5
+            self.writer.transport.abort()
         vars(self).clear()
 
     async def protocol_send(self, event: Event) -> None:

@@ -38,6 +38,7 @@ async def refusal(api: Api, worker: str, name: str = "other") -> tuple[int, str]
 
 async def reconciling(api: Api, operation: str) -> Json:
     while (found := await api.operation(operation))["status"] != "reconciling":
+        assert found["status"] not in ("succeeded", "failed"), found
         await asyncio.sleep(0)
     return found
 
