@@ -20,6 +20,8 @@ from host.model.time import RealTime
 _LOG = logging.getLogger(__name__)
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
+TIRED_BYTES = 768 << 20
+"""With so much memory a process is replaced: what requests leave in workerd is not always collected in time."""
 
 Prepare = Callable[[GatewayProcess], Awaitable[None]]
 Report = Callable[[GatewayProcess, Ending], None]
@@ -52,6 +54,7 @@ class Signals:
 class _Member:
     process: GatewayProcess
     is_doubted: bool = False
+    is_tired: bool = False
     is_leaving: bool = False
 
 
@@ -59,7 +62,7 @@ class GatewayPost:
     """Keeps a process on `sockets`; `report` is told of each end.
 
     With `signals` one whose event loop does not turn gets an understudy on the same sockets: new connections are
-    answered at once, whatever becomes of it.
+    answered at once, whatever becomes of it. One with much memory is replaced once its successor answers.
     """
 
     def __init__(
@@ -143,16 +146,18 @@ class GatewayPost:
         return [member for member in self._crew if not member.is_leaving and not self._is_out(member)]
 
     def _is_out(self, member: _Member) -> bool:
-        return member.is_doubted and self._signals is not None
+        return (member.is_doubted or member.is_tired) and self._signals is not None
 
     def _tend(self) -> None:
-        """Start whoever is missing, one at a time, and dismiss the youngest while there are too many."""
+        """Start whoever is missing, one at a time, and dismiss the youngest while there are too many, and whoever is
+        replaced."""
         if self._is_resting:
             return
         able = self._able
         if len(able) < self._wanted and self._starting is None:
             self._starting = asyncio.create_task(self._start())
-        for member in able[self._wanted :]:
+        tired = [member for member in self._crew if member.is_tired and not member.is_leaving]
+        for member in (*able[self._wanted :], *(tired if able or self._wanted == 0 else ())):
             self._send_off(member)
 
     async def _start(self) -> None:
@@ -191,9 +196,14 @@ class GatewayPost:
         self._tell_change()
         self._tend()
 
-    def _tell_load(self, member: _Member, share: float) -> None:
-        if self._signals is not None and not member.is_leaving:
-            self._signals.on_load(share)
+    def _tell_load(self, member: _Member, share: float, rss_bytes: int) -> None:
+        if self._signals is None or member.is_leaving:
+            return
+        if rss_bytes >= TIRED_BYTES and not member.is_tired:
+            _LOG.info("a process of the gateway has %d MiB of memory: it is replaced", rss_bytes >> 20)
+            member.is_tired = True
+            self._tend()
+        self._signals.on_load(share)
 
     def _send_off(self, member: _Member) -> None:
         if self._signals is not None:

@@ -42,11 +42,11 @@ class GatewayWatchdog:
         self._cpu_limit_s = cpu_limit_s
 
     async def watch(
-        self, process: GatewayProcess, on_doubt: Callable[[bool], None], on_load: Callable[[float], None]
+        self, process: GatewayProcess, on_doubt: Callable[[bool], None], on_load: Callable[[float, int], None]
     ) -> Ending:
         """Return once the process has ended, killed from here or not. `on_doubt` is told True when its event loop has
         not turned for a while, and False when it turned after all; `on_load`, twice a second while it turns, what
-        share of a processor it burns."""
+        share of a processor it burns and how much memory is resident, in bytes."""
         look = _Look(process, self._cpu_limit_s, on_doubt, _Load(self._real_time, on_load))
         looking = asyncio.create_task(self._look_until_spinning(look))
         try:
@@ -60,21 +60,21 @@ class GatewayWatchdog:
 
 
 class _Load:
-    """Tells the share of a processor that is burnt, window by window."""
+    """Tells the share of a processor that is burnt, window by window, and the memory at its end."""
 
-    def __init__(self, real_time: RealTime, tell: Callable[[float], None]) -> None:
+    def __init__(self, real_time: RealTime, tell: Callable[[float, int], None]) -> None:
         self._real_time = real_time
         self._tell = tell
         self._since_s = real_time.monotonic_s()
         self._cpu_s = 0.0
 
-    def note(self, cpu_s: float) -> None:
-        """So much processor time since the start of the process."""
+    def note(self, figures: ProcessFigures) -> None:
+        """How the process stands now."""
         passed_s = self._real_time.monotonic_s() - self._since_s
         if passed_s >= _LOAD_WINDOW_S:
-            self._tell((cpu_s - self._cpu_s) / passed_s)
+            self._tell((figures.cpu_s - self._cpu_s) / passed_s, figures.rss_bytes)
             self._since_s += passed_s
-            self._cpu_s = cpu_s
+            self._cpu_s = figures.cpu_s
 
 
 class _Look:
@@ -118,7 +118,7 @@ class _Look:
         return Ending(status, "the process was killed from outside", much)
 
     def _note_turn(self, figures: ProcessFigures) -> None:
-        self._load.note(figures.cpu_s)
+        self._load.note(figures)
         self._is_suspect = False
         if self._is_doubted:
             self._is_doubted = False

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from emulator.runtime import crew_size
+from emulator.runtime import crew_size, gateway_post
 from emulator.runtime.crew_size import BUSY_SHARE, CALM_S, CALM_SHARE, CrewSize
 from emulator.runtime.gateway_process import GatewayProcess
 from emulator.runtime.process import Launcher
@@ -168,3 +168,27 @@ async def test_either_can_be_killed_and_the_other_answers_at_once(pair: Pair) ->
             await asyncio.sleep(0.005)
     await pair.serve("v2", "return new Response('two');")
     assert await Crowd(pair.ingress.port)._ask() == "two"
+
+
+@pytest.mark.req("MW-14")
+async def test_a_process_with_much_memory_is_replaced_without_losing_a_request(
+    launcher: Launcher, bundler: Bundler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingress = Ingress(launcher, bundler)
+    await ingress.serve_handler("return new Response('fine');")
+    first = ingress.gateway.pid
+    crowd = Crowd(ingress.port)
+    async with crowd.asking():
+        await crowd.more()
+        monkeypatch.setattr(gateway_post, "TIRED_BYTES", 1)
+        async with asyncio.timeout(DEADLINE_S):
+            while ingress.gateway.pid == first:
+                await asyncio.sleep(0.002)
+        monkeypatch.undo()
+        async with asyncio.timeout(DEADLINE_S):
+            while len(ingress.gateway.pids) > 1:
+                await asyncio.sleep(0.01)
+        await crowd.more()
+    assert crowd.failures == []
+    assert first not in ingress.gateway.pids
+    await ingress.close()
