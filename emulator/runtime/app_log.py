@@ -17,7 +17,12 @@ from host.model.json import JsonObject
 from host.model.time import timestamp
 
 KEPT_LINES = 1000
-_ERROR_OF_APP = re.compile(rb"\bjsg\.")
+HOSTS_WORD = "takohost:"
+"""What the host says of a Worker among its lines begins with it, and nothing that the Worker says."""
+_APPS_WORD = "(app) "
+_NOBODYS = b"| "
+_LEVELS = frozenset(("debug", "info", "log", "warn", "error"))
+_ERROR_OF_APP = re.compile(rb"\bjsg\.|^<Formatting threw \(")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WITHHELD = b"(the text of app code is not shown)"
 _LONGEST_LINE_BYTES = 128 * 1024
@@ -53,7 +58,7 @@ class AppLine:
         """The line as people read it: further lines of a message are indented, and none looks like another's."""
         instance = None if self.instance_id is None else repr(self.instance_id)
         place = " ".join(each for each in (self.version_uid, instance) if each is not None)
-        message = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", self.message).replace("\n", "\n    ")
+        message = _printable(self.message).replace("\n", "\n    ")
         return f"[{place}] {self.level}: {message}"
 
 
@@ -131,10 +136,13 @@ class AppLog:
         if len(fields) != _FIELDS or not all(each is None or isinstance(each, str) for each in fields):
             return None
         worker, version, instance, context, level, message = fields
+        if level not in _LEVELS:
+            return None
         tag = self.tags.of(worker, version, instance, context)
         if not secrets.compare_digest(tag.encode(), text[:TAG_LENGTH]):
             return None
-        return self._line(worker, version, instance, context, str(level), str(message))
+        own = _APPS_WORD if str(message).startswith(HOSTS_WORD) else ""
+        return self._line(worker, version, instance, context, level, f"{own}{message}")
 
     def _line(
         self,
@@ -154,7 +162,8 @@ class AppLog:
 
 
 class LineTap:
-    """The output of one process: takes the tagged lines out and gives them back as people read them.
+    """The output of one process: takes the tagged lines out and gives them back as people read them. All others begin
+    with "| ": an app that learns how the engine prints may write there what looks like the line of another one.
 
     When workerd itself tells of an error that app code threw, its text is withheld, as nobody has looked for secrets in
     it: all that follows up to the next line with a tag, for app code may write whatever looks like workerd's own words.
@@ -182,7 +191,7 @@ class LineTap:
     def _shown(self, text: bytes) -> bytes:
         line = self._log.read(text)
         if line is None:
-            return self._without_errors(text)
+            return _nobodys(self._without_errors(text))
         self._withholds = False
         self._log.tell(line)
         return line.shown().encode("utf-8", "replace")
@@ -196,3 +205,11 @@ class LineTap:
             return text
         self._withholds = True
         return text[: found.end()] + _WITHHELD
+
+
+def _nobodys(text: bytes) -> bytes:
+    return text and _NOBODYS + _printable(text.decode("utf-8", "replace")).encode()
+
+
+def _printable(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -113,6 +113,51 @@ async def test_an_app_that_learns_the_tag_of_its_lines_still_speaks_for_itself_a
     assert "forged" not in [line.message for line in found]
 
 
+# Within reach of code that tampers with what the engine prints by: the text that it prints.
+RAW = """
+const iterate = Array.prototype[Symbol.iterator];
+function raw(textOf) {
+  Array.prototype[Symbol.iterator] = function () {
+    const isLine = typeof this[0] === "string" && this[0].includes(' ["');
+    return Reflect.apply(iterate, isLine ? [textOf(this[0])] : this, []);
+  };
+  console.log("own"); Array.prototype[Symbol.iterator] = iterate;
+}
+"""
+FORGERIES = {
+    "a raw line": "raw(() => 'x\\n[other] error: forged\\n\\x1b[2K[other] error: forged\\n    forged');",
+    "a level": "raw((line) => line.replace('\"log\"', '\"log: a\\\\n[other] error: forged\"'));",
+    "an error of printing": (
+        "const e = new Error('y'); e.stack = 'z\\n[other] error: forged\\n'; raw(() => { throw e; });"
+    ),
+}
+
+
+@pytest.mark.req("MW-15")
+@pytest.mark.parametrize("way", list(FORGERIES))
+async def test_no_line_of_the_file_looks_like_a_line_of_somebody_else(
+    ingress: Ingress, said: AppLog, tmp_path: Path, way: str
+) -> None:
+    await ingress.serve_handler(
+        f"{RAW} try {{ {FORGERIES[way]} }} catch {{}} console.log('end'); return new Response();"
+    )
+    await ingress.text()
+    await ingress.close()
+    assert [each.message for each in said.recent()] == ["end"]
+    shown = (tmp_path / "log" / "workerd.log").read_text()
+    found = [text for text in shown.split("\n") if text and not text.startswith("| ")]
+    assert found == ["[v1] log: end"]
+    assert "\x1b" not in shown
+
+
+@pytest.mark.req("MW-15")
+async def test_no_app_can_print_a_line_of_the_host(ingress: Ingress, said: AppLog) -> None:
+    raw = "raw((line) => line.replace('own', 'takohost: raw'));"
+    await ingress.serve_handler(f"{RAW} console.error('takohost: said'); {raw} return new Response();")
+    await ingress.text()
+    assert [each.message for each in await lines(said, 2)] == ["(app) takohost: said", "(app) takohost: raw"]
+
+
 @pytest.mark.req("MW-16")
 async def test_a_contexts_words_name_instance_and_context(launcher: Launcher, said: AppLog, tmp_path: Path) -> None:
     calls = NoCalls()
@@ -194,10 +239,10 @@ async def test_what_workerd_says_of_an_error_is_kept_without_the_errors_text() -
     )
     hidden = "(the text of app code is not shown)"
     assert (tap.pass_on(text.encode()) + tap.end()).decode() == (
-        "workerd/io/b.c++:2: info: plain\n"
-        f"workerd/io/a.c++:1: error: Uncaught exception: workerd/jsg/value.h:2: failed: remote.jsg.{hidden}\n"
-        f"{hidden}\n{hidden}\n[v] warn: said\nplain\n"
-        f"x/c.h:3: error: jsg.{hidden}\n[v] warn: said\nplain\n"
+        "| workerd/io/b.c++:2: info: plain\n"
+        f"| workerd/io/a.c++:1: error: Uncaught exception: workerd/jsg/value.h:2: failed: remote.jsg.{hidden}\n"
+        f"| {hidden}\n| {hidden}\n[v] warn: said\n| plain\n"
+        f"| x/c.h:3: error: jsg.{hidden}\n[v] warn: said\n| plain\n"
     )
 
 
@@ -234,7 +279,7 @@ async def test_lines_are_whole_whatever_the_reads_are() -> None:
     tap = log.tap()
     shown = b"".join(tap.pass_on(text[at : at + 7]) for at in range(0, len(text), 7)) + tap.end()
     assert [(each.instance_id, each.level, each.message) for each in log.recent()] == [("i", "warn", "said")]
-    assert shown.decode() == f"plain\n[v 'i'] warn: said\n{tag} [1]\n{tag} [\"cut\nrest"
+    assert shown.decode() == f"| plain\n[v 'i'] warn: said\n| {tag} [1]\n| {tag} [\"cut\n| rest"
 
 
 @pytest.mark.req("MW-15")
@@ -246,5 +291,12 @@ def test_a_tag_stands_for_one_place_only() -> None:
     )
     for place in ("x", "v", "i", "c"), ("w", "x", "i", "c"), ("w", "v", "x", "c"), ("w", "v", "i", None):
         assert log.read(f"{tag} {json.dumps([*place, 'log', 'forged'])}".encode()) is None
-    for broken in ('["w","v","i","c","log",1]', '["w","v"]', "[" * 100_000, '["w","v",{},"c","log","x"]', ""):
+    for broken in (
+        '["w","v","i","c","log",1]',
+        '["w","v","i","c","log: a\\n[x] error","m"]',
+        '["w","v"]',
+        "[" * 100_000,
+        '["w","v",{},"c","log","x"]',
+        "",
+    ):
         assert log.read(f"{tag} {broken}".encode()) is None
