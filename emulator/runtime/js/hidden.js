@@ -2,8 +2,9 @@
 // beside app code (rules of prim.js).
 //
 // Hidden are: the value; what JSON.stringify makes of it, up to three times inside each other; its encodeURIComponent; its
-// base64 and base64url, also inside the base64 of a longer text. Of an encoding that is cut out of a longer one a character
-// at each end may stay, which holds a few bits. Nobody can hide a value that code takes to pieces or encodes otherwise.
+// base64 and base64url, of its UTF-8 and as btoa makes it, also inside the base64 of a longer text. Of an encoding that is
+// cut out of a longer one a character at each end may stay, which holds a few bits. Nobody can hide a value that code takes
+// to pieces or encodes otherwise.
 import * as p from "./prim.js";
 
 const HIDDEN = "[secret]";
@@ -37,11 +38,18 @@ function spell(value, add) {
 }
 
 function encode(value, add) {
+  encodeBy((text) => p.toBase64(p.utf8(text)), p.utf8len(value), value, add);
+  try {
+    encodeBy(p.btoa, value.length, value, add);
+  } catch {} // it has characters that btoa does not take, so nobody prints that
+}
+
+/** `base64` is of the bytes of a text; those of the value are `size`. */
+function encodeBy(base64, size, value, add) {
   for (let before = 0; before < ENCODED_BEFORE.length; before++) {
-    const bytes = p.utf8(p.slice("\0\0", 0, before) + value);
-    const whole = p.toBase64(bytes);
-    const end = p.floor((p.typedLength(bytes) * 8) / 6);
-    const exact = before === 0 ? p.ceil((p.typedLength(bytes) * 8) / 6) : end;
+    const whole = base64(p.slice("\0\0", 0, before) + value);
+    const end = p.floor(((before + size) * 8) / 6);
+    const exact = before === 0 ? p.ceil((size * 8) / 6) : end;
     addEncoded(p.slice(whole, ENCODED_BEFORE[before], exact), add);
     addEncoded(p.slice(whole, ENCODED_BEFORE[before], end), add);
   }

@@ -86,6 +86,8 @@ export const utf8 = (text) => apply(encode, encoder, [text]);
 export const utf8len = (text) => typedLength(utf8(text));
 /** The base64 text of a Uint8Array. */
 export const toBase64 = uncurry(Uint8Array.prototype.toBase64);
+/** The base64 text of a string of bytes: one character each. Throws for others. */
+export const btoa = apply(bind, globalThis.btoa, [globalThis]);
 /** A fresh Uint8Array of the bytes that a base64 text stands for. */
 export const fromBase64 = apply(bind, Uint8Array.fromBase64, [Uint8Array]);
 

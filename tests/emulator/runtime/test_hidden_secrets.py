@@ -71,6 +71,17 @@ async def test_the_base64_of_a_longer_text_has_at_most_the_edges_of_a_secret(
 
 
 @pytest.mark.req("HA-61")
+@pytest.mark.parametrize("around", ["", "u", "us", "user:"])
+async def test_what_btoa_makes_of_a_secret_is_hidden(ingress: Ingress, said: AppLog, around: str) -> None:
+    """It takes characters for bytes, so it makes another text than the base64 of UTF-8."""
+    secret = "h\u00f6chst geheim \u00e9\u00ff"
+    [line] = await printed(ingress, said, [secret], f"'Basic ' + btoa({around!r} + s + {around!r})")
+    assert "[secret]" in line
+    rest = line.removeprefix("Basic ").replace("[secret]", "")
+    assert len(rest) <= 2 * len(base64.b64encode(around.encode())) + 6, line
+
+
+@pytest.mark.req("HA-61")
 async def test_short_secrets_hide_no_other_words(ingress: Ingress, said: AppLog) -> None:
     [line] = await printed(ingress, said, ["abc"], "'YWJj ' + s")
     assert line == "YWJj [secret]", "the base64 of three characters is any word"
