@@ -116,11 +116,13 @@ function failure(error) {
 
 /** `given` when it is a Response of this runtime: a look-alike, a Proxy or an own copy of one cannot be sent. */
 function asResponse(given) {
+  let status;
   try {
-    respStatus(given);
+    status = respStatus(given);
   } catch {
     throw new TErr("the fetch handler returned " + kindOf(given) + " instead of a Response");
   }
+  if (status === 0) throw new TErr("the fetch handler returned Response.error(), which cannot be sent");
   if (isBodyUsed(given)) throw new TErr("the fetch handler returned a Response whose body was used");
   return given;
 }

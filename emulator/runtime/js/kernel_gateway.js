@@ -152,7 +152,7 @@ async function serveLater(request, env) {
 
 function serve(request, env, known) {
   const route = known.ofUrl(request.url);
-  if (route === undefined) return missing(new URL(request.url), known);
+  if (route === undefined) return missing(request.url, known);
   const { version, why } = choose(route);
   return version === undefined ? plain(503, why) : deliver(version, request, env, 0);
 }

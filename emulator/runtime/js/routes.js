@@ -48,12 +48,15 @@ export class Routes {
     this.#fallback = this.#byHostname.get(table.fallback);
   }
 
-  /** The Worker that answers at this absolute URL. What an origin led to is remembered: to take a URL apart costs more. */
+  /**
+   * The Worker that answers at this absolute URL; one with a Host that is none is no URL. What an origin led to is
+   * remembered: to take a URL apart costs more.
+   */
   ofUrl(url) {
     const origin = url.slice(0, url.indexOf("/", url.indexOf("//") + 2));
     let route = this.#byOrigin.get(origin);
     if (route === undefined) {
-      route = this.#at(new URL(url).hostname);
+      route = this.#at(URL.parse(url)?.hostname ?? "");
       if (route !== undefined && this.#byOrigin.size < ORIGINS_KEPT) this.#byOrigin.set(origin, route);
     }
     return route;
@@ -87,8 +90,10 @@ export function plain(status, text) {
   return new Response(text + "\n", { status, headers: { "content-type": "text/plain;charset=utf-8" } });
 }
 
-/** 404 with the names that would have answered. */
-export function missing(url, routes) {
+/** 404 with the names that would have answered; 400 when the URL, and so the client's Host, is none. */
+export function missing(text, routes) {
+  const url = URL.parse(text);
+  if (url === null) return plain(400, "The Host of the request is none.");
   const port = url.port === "" ? "" : ":" + url.port;
   const lines = routes.hostnames.map(({ hostname, name }) => "  " + name + "  " + url.protocol + "//" + hostname + port + "/");
   const known = lines.length === 0 ? ["No Worker is deployed here."] : ["Workers on this host:", ...lines.sort()];

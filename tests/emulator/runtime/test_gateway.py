@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
+from pathlib import Path
 
 import httpx
 import pytest
@@ -75,6 +76,15 @@ async def test_a_worker_without_a_deployment_answers_503(ingress: Ingress) -> No
 async def test_a_version_without_fetch_answers_404(ingress: Ingress) -> None:
     await ingress.serve((await ingress.version("a", {"main.js": "export default {};"}), 10000))
     assert (await ingress.client.get("/")).status_code == 404
+
+
+@pytest.mark.req("MW-14")
+@pytest.mark.parametrize("name", ("a b", "a:99999", "a:x", "[a]", "%00", "a,b:c"))
+async def test_a_host_that_is_none_is_the_clients_fault(ingress: Ingress, tmp_path: Path, name: str) -> None:
+    await ingress.serve_handler("return new Response();")
+    assert (await ingress.client.get("/", headers={"host": name})).status_code == 400
+    await ingress.close()
+    assert (tmp_path / "log" / "workerd.log").read_text() == ""
 
 
 async def test_workers_answer_under_their_own_names(ingress: Ingress) -> None:

@@ -247,6 +247,14 @@ async def test_a_response_whose_body_was_used_is_named(ingress: Ingress, said: A
 
 
 @pytest.mark.req("MW-14")
+async def test_an_error_response_is_told_as_the_handlers_failure(ingress: Ingress, said: AppLog) -> None:
+    await ingress.serve_handler("return Response.error();")
+    (line,) = await told(ingress, said)
+    words = "the fetch handler returned Response.error(), which cannot be sent"
+    assert line.message == f"uncaught in fetch: TypeError: {words}"
+
+
+@pytest.mark.req("MW-14")
 async def test_a_response_of_an_own_class_is_one(ingress: Ingress) -> None:
     await ingress.serve_handler("return new (class Page extends Response {})('own');")
     assert await ingress.text() == "own"

@@ -28,6 +28,7 @@ headers.append("set-cookie", "a=1; Path=/"); headers.append("set-cookie", "b=2, 
     + """
 if (url.pathname === "/moved") return Response.redirect("http://elsewhere.example/x?y", 307);
 if (url.pathname === "/length") return new Response(null, { headers: { "content-length": "12345" } });
+if (url.pathname === "/error") return Response.error();
 if (url.pathname === "/throw") throw new Error("hidden");
 if (url.pathname === "/encoded") {
   const zipped = new Response("zipped").body.pipeThrough(new CompressionStream("gzip"));
@@ -78,6 +79,7 @@ def cases() -> Iterable[Sent]:
             yield Sent(method, "/", CHUNKED, PIECES)
         yield Sent(method, "/?s=404")
         yield Sent(method, "/throw")
+        yield Sent(method, "/error")
         yield Sent(method, "/moved")
     fields = (
         "X-Many: 1",
