@@ -58,7 +58,7 @@ class _Field:
             self._check_value(last)
 
     def _check_value(self, text: str) -> None:
-        if text.upper() not in self.names:
+        if not text.isascii() or text.upper() not in self.names:
             self._check_number(text, "a value", self.lowest, self.highest)
 
     def _check_number(self, text: str, what: str, lowest: int, highest: int) -> None:

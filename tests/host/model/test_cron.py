@@ -73,6 +73,7 @@ WRONG = {
     "* * * * 0": "day of week: 0 is not a value from 1 to 7",
     "* * * * 8": "day of week: 8 is not a value from 1 to 7",
     "* * * * SUNDAY": "day of week: 'SUNDAY' is not a value: a number from 1 to 7, or SUN to SAT",
+    "* * * * \u017fun": "day of week: '\\u017fun' is not a value: a number from 1 to 7, or SUN to SAT",
     "* * * * 2#6": "day of week: 6 is not a week of the month from 1 to 5",
     "* * * * #2": "day of week: '' is not a value: a number from 1 to 7, or SUN to SAT",
     "* * * * 1,2#2": "day of week: '1,2' is not a value: a number from 1 to 7, or SUN to SAT",
