@@ -151,6 +151,8 @@ async def test_an_abort_is_the_callers_own_and_a_bad_url_its_mistake(ingress: In
     assert await ingress.json() == ["TimeoutError", "TypeError"]
 
 
+KEY_LENGTH = len("01234567-89ab-cdef-0123-456789abcdef/")
+"""Of what the header begins with inside an isolate."""
 CALLS_ITSELF = (
     "const depth = Number(new URL(request.url).pathname.slice(1));"
     "const forged = { headers: { 'takohost-depth': '0' } };"
@@ -170,8 +172,9 @@ async def test_calls_in_a_ring_end_where_no_further_one_can_be_started(ingress: 
         routes.append(GatewayRoute(f"w{at}", f"w{at}", (RoutedVersion(version, 10000),)))
     await ingress.publish(RouteTable(tuple(routes), "w0"))
     assert await ingress.text("/0") == "32 backend_unavailable null"
-    answer = await ingress.client.get("/0", headers={"takohost-depth": "-9"})
-    assert answer.text == "32 backend_unavailable null"
+    for forged in ("-9", KEY_LENGTH * "x" + "31", KEY_LENGTH * "x" + "-9"):
+        answer = await ingress.client.get("/0", headers={"takohost-depth": forged})
+        assert answer.text == "32 backend_unavailable null"
 
 
 @pytest.mark.req("MW-20")
