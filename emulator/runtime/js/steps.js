@@ -2,6 +2,7 @@
 // the host; one step at a time (DW-30 to DW-38, DW-42).
 import { effectOf, nameOf, policyText, sleepSeconds, waitOptions } from "./arguments.js";
 import { json } from "./channel.js";
+import { tell, wholeError } from "./console.js";
 import { canon } from "./doc.js";
 import { messageOf, stepFailed, waitTimeout } from "./failures.js";
 import * as p from "./prim.js";
@@ -117,7 +118,11 @@ export class Steps {
   }
 
   #effect(step, attempt) {
-    const fail = (error) => this.#tell(step, "failed", attempt, json(messageOf(error)));
+    const fail = (error) => {
+      const message = json(messageOf(error)); // before the log: reading an error may run a trap of a Proxy
+      tell("error", "step " + json(step.name) + ", attempt " + attempt + ": " + wholeError(error));
+      this.#tell(step, "failed", attempt, message);
+    };
     const succeed = (value) => {
       let text = null;
       try {
