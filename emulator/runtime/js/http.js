@@ -2,7 +2,8 @@
 // the kernel says so (MW-10, MW-14, MW-17). The app evaluates after this module, and runs beside it (rules of prim.js).
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
-  JSONparse, JSONstringify, Req, Resp, TErr, apply, freeze, getProto, gopd, reqText, respStatus, slice, startsWith, uncurry,
+  JSONparse, JSONstringify, Req, Resp, TErr, apply, freeze, getProto, gopd, reqText, respStatus, slice, startsWith,
+  toLowerCase, uncurry,
 } from "./prim.js";
 import { envMaker, hostCall } from "./bindings.js";
 import { replaceClock, setNow, setOffset } from "./clock.js";
@@ -114,8 +115,8 @@ function failure(error) {
   });
 }
 
-/** `given` when it is a Response of this runtime: a look-alike, a Proxy or an own copy of one cannot be sent. */
-function asResponse(given) {
+/** `given` when it is a Response that answers `request`: a look-alike, a Proxy or an own copy of one cannot be sent. */
+function asResponse(given, request) {
   let status;
   try {
     status = respStatus(given);
@@ -124,7 +125,15 @@ function asResponse(given) {
   }
   if (status === 0) throw new TErr("the fetch handler returned Response.error(), which cannot be sent");
   if (isBodyUsed(given)) throw new TErr("the fetch handler returned a Response whose body was used");
+  if (status === 101 && !asksForWebSocket(request)) {
+    throw new TErr("the fetch handler returned a WebSocket (status 101) for a request that does not ask for one");
+  }
   return given;
+}
+
+function asksForWebSocket(request) {
+  const upgrade = header(headersOf(request), "upgrade");
+  return upgrade !== null && toLowerCase(upgrade) === "websocket";
 }
 
 function kindOf(value) {
@@ -135,7 +144,7 @@ function kindOf(value) {
 async function answer(request, native, ctx, state) {
   try {
     app ??= await load(native);
-    return asResponse(await run("fetch", request, ctx));
+    return asResponse(await run("fetch", request, ctx), request);
   } catch (error) {
     return failure(error);
   } finally {

@@ -177,7 +177,8 @@ async function deliver(version, request, env, depth) {
   try {
     return await (version.assets === null ? handle() : deliverAssets(env, version, request, handle));
   } catch (error) {
-    console.error("a request could not be served: " + reasonOf(error));
+    const { workerUid, versionUid } = version;
+    console.error(`Worker ${workerUid}, Version ${versionUid}: a request could not be served: ${reasonOf(error)}`);
     return plain(500, "Internal Server Error");
   }
 }

@@ -46,6 +46,7 @@ export const charCodeAt = uncurry(String.prototype.charCodeAt);
 export const slice = uncurry(String.prototype.slice);
 export const indexOf = uncurry(String.prototype.indexOf);
 export const replaceAll = uncurry(String.prototype.replaceAll);
+export const toLowerCase = uncurry(String.prototype.toLowerCase);
 export const startsWith = uncurry(String.prototype.startsWith);
 export const StringC = String;
 

@@ -130,6 +130,23 @@ async def test_no_upgrade_is_forwarded_or_made(ingress: Ingress) -> None:
     assert await ingress.json() == ["null", 500, True]
 
 
+@pytest.mark.req("MW-14")
+async def test_the_hosts_line_of_a_request_that_broke_names_worker_and_version(
+    ingress: Ingress, tmp_path: Path
+) -> None:
+    back = (
+        "request.headers.set('upgrade', 'websocket'); const [a, b] = Object.values(new WebSocketPair()); b.accept();"
+        "return new Response(null, { status: 101, webSocket: a });"
+    )
+    await serve(ingress, "return env.BACK.fetch('http://x/');", back)
+    assert (await ingress.client.get("/")).status_code == 500
+    log = tmp_path / "log" / "workerd.log"
+    async with asyncio.timeout(20):
+        while "could not be served" not in log.read_text():
+            await asyncio.sleep(0.01)
+    assert "Worker app, Version b0: a request could not be served: its isolate broke\n" in log.read_text()
+
+
 @pytest.mark.req("MW-15", "MW-21")
 async def test_no_url_of_a_service_call_speaks_to_the_isolate_itself(ingress: Ingress) -> None:
     front = (

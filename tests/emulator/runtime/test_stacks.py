@@ -258,3 +258,13 @@ async def test_an_error_response_is_told_as_the_handlers_failure(ingress: Ingres
 async def test_a_response_of_an_own_class_is_one(ingress: Ingress) -> None:
     await ingress.serve_handler("return new (class Page extends Response {})('own');")
     assert await ingress.text() == "own"
+
+
+@pytest.mark.req("MW-14")
+async def test_a_web_socket_that_nobody_asked_for_is_told(ingress: Ingress, said: AppLog) -> None:
+    await ingress.serve_handler(
+        "const [a, b] = Object.values(new WebSocketPair()); b.accept(); return new Response(null, { status: 101, webSocket: a });"
+    )
+    (line,) = await told(ingress, said)
+    why = "returned a WebSocket (status 101) for a request that does not ask for one"
+    assert line.message == f"uncaught in fetch: TypeError: the fetch handler {why}"
