@@ -18,6 +18,35 @@ const invalid = (why) => fault("invalid", "the document holds " + why);
 const noObject = () => invalid("no object at its root: wrap the value, as in { value: ... }, or give nothing");
 const tooLarge = () => fault("too_large", "the document is larger than " + MAX_BYTES + " bytes");
 
+const LONGEST_KEY = 64;
+const LONGEST_PATH = 200;
+
+const isWordUnit = (unit) =>
+  (unit >= 0x61 && unit <= 0x7a) || (unit >= 0x41 && unit <= 0x5a) || (unit >= 0x30 && unit <= 0x39) || unit === 0x5f;
+
+// `.name`, or `["another key"]`.
+const member = (key) => {
+  let isWord = key.length > 0 && key.length <= LONGEST_KEY;
+  for (let i = 0; isWord && i < key.length; i++) isWord = isWordUnit(p.charCodeAt(key, i));
+  return isWord ? "." + key : "[" + p.JSONstringify(p.slice(key, 0, LONGEST_KEY)) + "]";
+};
+
+// Where the value is that was read last, as `.a[3].b`; the end of a long one.
+const pathOf = (frame) => {
+  let path = "";
+  for (; frame !== null; frame = frame.parent) {
+    if (path.length > LONGEST_PATH) return "..." + path;
+    const i = frame.next - 1;
+    path = (frame.keys === undefined ? "[" + i + "]" : member(frame.keys[i])) + path;
+  }
+  return path;
+};
+
+const located = (error, frame) =>
+  frame !== null && faultKind(error) === "invalid"
+    ? fault("invalid", p.gopd(error, "message").value + " at " + pathOf(frame))
+    : error;
+
 const text = (value) => {
   if (!p.isWellFormed(value)) throw invalid("a lone surrogate");
   return p.JSONstringify(value);
@@ -70,9 +99,10 @@ const leaf = (value) => {
   }
 };
 
-const write = (root) => {
+const write = (root, reading) => {
   const path = new p.SetC();
   let frame = open(root, null);
+  reading.frame = frame;
   p.setAdd(path, root);
   let out = frame.keys === undefined ? "[" : "{";
   while (frame !== null) {
@@ -81,6 +111,7 @@ const write = (root) => {
       out += frame.keys === undefined ? "]" : "}";
       p.setDel(path, frame.object);
       frame = frame.parent;
+      reading.frame = frame;
       continue;
     }
     const i = frame.next++;
@@ -95,6 +126,7 @@ const write = (root) => {
     }
     if (p.setHas(path, value)) throw invalid("a cycle");
     frame = open(value, frame);
+    reading.frame = frame;
     p.setAdd(path, value);
     out += frame.keys === undefined ? "[" : "{";
   }
@@ -106,12 +138,13 @@ const write = (root) => {
  * Throws an error that `faultKind` knows; `undefined`, which stands for no document, is the caller's case.
  */
 export const canon = (root) => {
+  const reading = { __proto__: null, frame: null };
   let out;
   try {
     if (typeof root !== "object" || root === null || p.isArray(root)) throw noObject();
-    out = write(root);
+    out = write(root, reading);
   } catch (error) {
-    if (p.weakHas(faults, error)) throw error;
+    if (p.weakHas(faults, error)) throw located(error, reading.frame);
     throw invalid("a Proxy that throws");
   }
   if (out.length > MAX_BYTES || p.utf8len(out) > MAX_BYTES) throw tooLarge();

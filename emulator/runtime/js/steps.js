@@ -1,6 +1,6 @@
 // host/steps.js: the `step` object of one context. Completed names answer from the history, everything else is a frame to
 // the host; one step at a time (DW-30 to DW-38, DW-42).
-import { effectOf, nameOf, policyText, sleepSeconds, waitOptions } from "./arguments.js";
+import { effectOf, nameOf, ofStep, policyText, sleepSeconds, waitOptions } from "./arguments.js";
 import { json } from "./channel.js";
 import { tell, wholeError } from "./console.js";
 import { canon } from "./doc.js";
@@ -10,6 +10,15 @@ import { later, never, settle } from "./settling.js";
 
 const parsed = (text) => (text === null ? undefined : p.JSONparse(text));
 const textOf = (text) => (text === null ? "null" : json(text));
+
+// After the host was told: a Proxy's traps, and the engine's formatting of a line, may run what the app put in their way.
+const tellFailure = (name, attempt, error) => {
+  try {
+    tell("error", "step " + json(name) + ", attempt " + attempt + ": " + wholeError(error));
+  } catch {
+    // the app has broken its own log
+  }
+};
 
 export class Steps {
   #history;
@@ -27,11 +36,11 @@ export class Steps {
     return p.freeze({
       __proto__: null,
       do: p.freeze((name, effect, retryPolicy) => {
-        const read = () => ({ __proto__: null, effect: effectOf(effect), policy: policyText(retryPolicy) });
+        const read = (of) => ({ __proto__: null, effect: effectOf(effect, of), policy: policyText(retryPolicy, of) });
         return this.#call("do", name, read, this.#do);
       }),
-      sleep: p.freeze((name, seconds) => this.#call("sleep", name, () => sleepSeconds(seconds), this.#sleep)),
-      waitForEvent: p.freeze((name, options) => this.#call("wait", name, () => waitOptions(options), this.#wait)),
+      sleep: p.freeze((name, seconds) => this.#call("sleep", name, (of) => sleepSeconds(seconds, of), this.#sleep)),
+      waitForEvent: p.freeze((name, options) => this.#call("wait", name, (of) => waitOptions(options, of), this.#wait)),
     });
   }
 
@@ -56,7 +65,7 @@ export class Steps {
       const record = this.#history.of(name);
       if (record !== undefined && record.state !== "pending") return this.#replay(kind, name, record);
       if (record !== undefined && record.kind !== kind) return this.mismatch(name + " was begun as " + record.kind);
-      settings = read();
+      settings = read(ofStep(name));
     } catch (error) {
       return p.reject(error);
     }
@@ -119,9 +128,8 @@ export class Steps {
 
   #effect(step, attempt) {
     const fail = (error) => {
-      const message = json(messageOf(error)); // before the log: reading an error may run a trap of a Proxy
-      tell("error", "step " + json(step.name) + ", attempt " + attempt + ": " + wholeError(error));
-      this.#tell(step, "failed", attempt, message);
+      this.#tell(step, "failed", attempt, json(messageOf(error)));
+      tellFailure(step.name, attempt, error);
     };
     const succeed = (value) => {
       let text = null;

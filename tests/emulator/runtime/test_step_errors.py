@@ -80,3 +80,53 @@ async def test_a_failed_attempt_tells_no_secret_and_runs_no_getter(logged: Scrip
     (line,) = await told(run, said, 1)
     assert line.message.partition("\n")[0] == 'step "a[secret]", attempt 1: Error: [secret]!'
     assert (await run.frame("failed"))[4] == "honour!"
+
+
+MISTAKES = {
+    "do('a', () => {}, { retries: 3 })": 'a retry policy has an unknown member, "retries": it may have maxAttempts,'
+    " initialDelaySeconds, backoff, maxDelaySeconds",
+    "do('a', () => {}, { [Symbol.iterator]: 3 })": "a retry policy has an unknown member, a symbol: it may have maxAttempts,"
+    " initialDelaySeconds, backoff, maxDelaySeconds",
+    "do('a', () => {}, { maxAttempts: 0 })": "maxAttempts must be an integer from 1 to 100",
+    "do('a', 'b')": "the effect of a step must be a function",
+    "sleep('a', '10 seconds')": "seconds must be an integer from 0 to 31536000",
+    "waitForEvent('a', {})": "type must be a string",
+}
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.req("DW-34", "DW-35", "DW-36")
+@pytest.mark.parametrize("call", list(MISTAKES))
+async def test_a_refused_argument_is_told_with_its_step(shared: ScriptedHost, call: str) -> None:
+    run = await shared.run(f"await step.{call};")
+    assert await run.end() == ["threw", f'step "a": {MISTAKES[call]}', None]
+
+
+PLACES = {
+    "{ a: [1, 2, 3, { b: new Date(0) }] }": "an object that is not plain at .a[3].b",
+    "{ a: [[undefined]] }": "undefined inside at .a[0][0]",
+    "{ a: { 'b c': { f() {} } } }": 'a function at .a["b c"].f',
+    "{ '\\udc00': 1 }": 'a lone surrogate at ["\\udc00"]',
+    "{ a: {}, b: [, 1] }": "a hole or an extra array property at .b",
+    "{ a: {}, [Symbol.iterator]: 1 }": "a symbol",
+}
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.req("DW-14")
+@pytest.mark.parametrize("result", list(PLACES))
+async def test_what_is_no_document_is_told_with_its_place(shared: ScriptedHost, result: str) -> None:
+    run = await shared.run(f"await step.do('a', () => ({result}));")
+    assert await run.end() == ["threw", f"the document holds {PLACES[result]}", "a"]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.req("DW-14")
+async def test_of_a_deep_place_the_end_is_told(shared: ScriptedHost) -> None:
+    run = await shared.run(
+        "let d = { last: undefined }; for (let i = 0; i < 90000; i++) d = { d }; await step.do('a', () => d);"
+    )
+    message = str((await run.end())[1])
+    assert message.startswith("the document holds undefined inside at ....d.d.d")
+    assert message.endswith(".d.d.last")
+    assert len(message) < 300

@@ -71,7 +71,7 @@ async def test_run_may_be_inherited_and_need_not_return_a_promise(shared: Script
         ),
         (
             "export class Flow { async run() { return { f() {} }; } }",
-            "run returned no document: the document holds a function",
+            "run returned no document: the document holds a function at .f",
         ),
         ("export class Flow { get run() { throw new Error('getter'); } }", "getter"),
         ("export class Flow { run() { throw 'a string'; } }", "a string"),
