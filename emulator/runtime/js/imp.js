@@ -1,7 +1,7 @@
 // host/imp.js: what `import()` of app code became. Reaches the modules of the bundle and nothing else (MW-11, MW-12);
 // runs beside app code, so it keeps the rules of prim.js.
-import { Err, dataDesc, defineProperty, hasOwn, reject } from "./prim.js";
-import { resolvePath } from "./resolve.js";
+import { Err, JSONstringify, dataDesc, defineProperty, hasOwn, reject } from "./prim.js";
+import { notFound, resolvePath } from "./resolve.js";
 import { table } from "./table.js";
 
 /**
@@ -15,16 +15,18 @@ export function $(from, specifier, options) {
   } catch (error) {
     return reject(error);
   }
-  if (options !== undefined) return refuse("unsupported_media_type", text);
+  if (options !== undefined) return refuse("unsupported_media_type", "import attributes are not supported");
   const path = resolvePath(from, text);
-  if (path === null || !hasOwn(table, path)) return refuse("module_not_found", text);
+  if (path === null || !hasOwn(table, path)) {
+    return refuse("module_not_found", notFound(text, JSONstringify(text)));
+  }
   const load = table[path];
-  if (load === null) return refuse("unsupported_media_type", text);
+  if (load === null) return refuse("unsupported_media_type", JSONstringify(text) + " cannot be imported");
   return load();
 }
 
-function refuse(name, specifier) {
-  const error = new Err(name + ": " + specifier);
+function refuse(name, message) {
+  const error = new Err(message);
   defineProperty(error, "name", dataDesc(name, false, true, true));
   return reject(error);
 }

@@ -33,6 +33,13 @@ export function resolvePath(from, specifier) {
   return directory;
 }
 
+/** Why no module was found, for its author: `shown` is the specifier as it may be told. */
+export function notFound(specifier, shown) {
+  const isPath = charCodeAt(specifier, 0) === SLASH || charCodeAt(specifier, 0) === DOT;
+  const hint = isPath ? "" : "; there are no packages and no built-in modules here: name a file of the bundle, as in \"./node.js\"";
+  return "no module " + shown + " in the bundle" + hint;
+}
+
 function isRelative(specifier) {
   if (charCodeAt(specifier, 0) !== DOT) return false;
   const second = charCodeAt(specifier, 1);

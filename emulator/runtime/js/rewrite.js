@@ -1,7 +1,7 @@
 // Rewrites one app module so that no import leaves the bundle: static specifiers become the isolate's own names and
 // `import(` a call of host/imp.js. Uses a real parser, because a lexer can be talked out of seeing an import.
 // Runs in the compiler process only, never beside app code.
-import { resolvePath } from "./resolve.js";
+import { notFound, resolvePath } from "./resolve.js";
 
 /** Why a module is refused; `reason` is `syntax_error`, `module_not_found` or `unsupported_media_type`. */
 export class Refused extends Error {
@@ -96,7 +96,7 @@ function resolveStatic(specifier, from, kinds, line) {
   const target = resolvePath(from, specifier);
   const kind = target === null ? undefined : kinds.get(target);
   if (kind === undefined) {
-    throw new Refused("module_not_found", `no module ${JSON.stringify(specifier)} in the bundle`, specifier, line);
+    throw new Refused("module_not_found", notFound(specifier, JSON.stringify(specifier)), specifier, line);
   }
   if (kind === "other") {
     throw new Refused("unsupported_media_type", `${JSON.stringify(specifier)} cannot be imported`, specifier, line);

@@ -126,7 +126,11 @@ EVALUATION = [
     ("throw undefined;", "a thrown undefined"),
     ("throw { get message() { throw 1; } };", "Error: no message"),
     ("import { missing } from './other.js';", "SyntaxError: The requested module '/other.js' does not provide"),
-    ("await import('./nothing.js');", "module_not_found: ./nothing.js"),
+    ("await import('./nothing.js');", 'module_not_found: no module "./nothing.js" in the bundle'),
+    (
+        "await import('node:fs');",
+        'evaluated: module_not_found: no module "node:fs" in the bundle; there are no packages and no built-in modules',
+    ),
     ("await new Promise(() => {});", "the main module could not be evaluated"),
     ("setTimeout(() => {});", "Error: Disallowed operation called within global scope"),
     ("import './throws.js';", "RangeError: deep"),
