@@ -10,14 +10,14 @@ from host.engine.limits import Capabilities
 from host.engine.requests import CreateResource, DeleteResource, Mutation, UpdateResource
 from host.engine.vault import Vault
 from host.engine.view import SpaceView
-from host.forms.form import Form
+from host.forms.form import Form, unusable
 from host.forms.registry import FormRegistry
+from host.forms.spec import shown
 from host.model.errors import (
     CallerError,
     ErrorCode,
     HostApiError,
     capability_required,
-    dependency_conflict,
     gone,
     invalid_spec,
     private_inputs_unverifiable,
@@ -27,6 +27,8 @@ from host.model.private_keys import Comparison
 from host.model.records import LARGEST_INTEGER, Principal, Resource, Right
 from host.sqlite import Transaction
 from host.store.resources import find_by_name
+
+_LONGEST_URL = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +109,15 @@ class Checks:
     def _form(self, url: str) -> Form[Any]:
         form = self._forms.get(url)
         if form is None:
-            near = self._forms.near(url)
-            hint = "" if near is None else f": its URL is {near}, to the last slash"
-            raise CallerError(ErrorCode.UNSUPPORTED_FORM, f"this host does not support the Form{hint}")
+            raise CallerError(ErrorCode.UNSUPPORTED_FORM, f"this host does not support the Form {self._hint(url)}")
         return form
+
+    def _hint(self, url: str) -> str:
+        """What was asked for, and the URL that may have been meant."""
+        near, other = self._forms.near(url), self._forms.other_version(url)
+        if near is not None:
+            return f"{shown(url, _LONGEST_URL)}: its URL is {near}, to the last slash"
+        return shown(url, _LONGEST_URL) + ("" if other is None else f": it supports {other}")
 
     def _check_capability(self, form: Form[Any], inputs: PrivateInputs | None) -> None:
         """The presence alone, even empty, needs host and Form (HA-60)."""
@@ -165,5 +172,5 @@ def _checked_references(form: Form[Any], view: SpaceView, spec: Any, may_refer: 
     references = form.references(spec)
     for reference in references:
         if not may_refer or not view.is_usable(reference):
-            raise dependency_conflict(f"{reference.where} refers to a Resource that cannot be used")
+            raise unusable(reference)
     return tuple((reference.role, reference.uid) for reference in references)

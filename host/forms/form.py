@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from host.forms import urls
-from host.model.errors import FailureCode, dependency_conflict, invalid_spec
+from host.model.errors import CallerError, FailureCode, dependency_conflict, invalid_spec
 from host.model.json import JsonObject, JsonValue
 from host.model.operation_states import Action, Effect
 from host.model.private_inputs import PrivateInputs
@@ -48,6 +48,15 @@ class StateView(Protocol):
 
     def lost_files(self, version_uid: str) -> Collection[str]:
         """The roles of its bundles of which held bytes were found lost: `bundle`, `assets` (WB-11)."""
+
+
+def unusable(reference: Reference) -> CallerError:
+    """One and the same answer whatever is wrong with the target, in words of the spec alone (HA-32)."""
+    form = urls.form_name(reference.form_url)
+    return dependency_conflict(
+        f"{reference.where} refers to a Resource that cannot be used: a {form} of the same Space is needed,"
+        " verified and not being deleted, and the right to refer to it"
+    )
 
 
 def named(view: StateView, resource: Resource | None) -> str:

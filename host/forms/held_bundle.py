@@ -15,7 +15,7 @@ from host.forms.bundle_manifest import (
     is_artifact_url,
 )
 from host.forms.form import ApplyFailed, Form, Outcome, Reference, Task
-from host.forms.spec import closed_object, string
+from host.forms.spec import closed_object, shown, string
 from host.model.digest import is_sha256_hex
 from host.model.errors import FailureCode, invalid_spec
 from host.model.faults import register
@@ -79,7 +79,10 @@ class HeldBundle(Form[HeldBundleSpec]):
         for file in manifest.files:
             room = LARGEST_BUNDLE_BYTES - sum(sizes)
             source = file.source
-            kept = await artifacts.hold(task.owner, task.uid, source, min(LARGEST_FILE_BYTES, room))
+            try:
+                kept = await artifacts.hold(task.owner, task.uid, source, min(LARGEST_FILE_BYTES, room))
+            except ArtifactRefused as error:
+                raise ArtifactRefused(f"{shown(file.path)}: {error}") from error
             sizes.append(kept.size_bytes)
             task.reach(AFTER_FILE)
         return _description(held.sha256, manifest, sizes)

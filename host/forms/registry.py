@@ -41,5 +41,13 @@ class FormRegistry:
         """The URL of a Form that differs in slashes at the end alone, for who forgot one."""
         return next((known for known in self._by_url if known.rstrip("/") == url.rstrip("/")), None)
 
+    def other_version(self, url: str) -> str | None:
+        """The URL of the same Form in the version that is here."""
+        return next((known for known in self._by_url if _unversioned(known) == _unversioned(url)), None)
+
     def __iter__(self) -> Iterator[Form[Any]]:
         return iter(self._by_url.values())
+
+
+def _unversioned(url: str) -> str:
+    return url.rstrip("/").rpartition("/")[0]

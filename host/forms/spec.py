@@ -15,6 +15,7 @@ from host.model.json import JsonObject, JsonValue
 T = TypeVar("T")
 
 _LONGEST_SHOWN = 64
+_MOST_SHOWN = 8
 
 
 def closed_object(
@@ -29,14 +30,21 @@ def closed_object(
     allowed = {*required, *optional}
     for name in value:
         if name not in allowed:
-            raise invalid_spec(f"{where} has an unknown member: {_shown(name)}")
+            raise invalid_spec(f"{where} has an unknown member: {shown(name)}")
     return value
 
 
-def _shown(name: str) -> str:
+def shown(name: str, longest: int = _LONGEST_SHOWN) -> str:
     """A name that somebody else chose, in quotes: printable ASCII on one line, cut where it is long."""
     text = json.dumps(name)[1:-1]
-    return f'"{text}"' if len(text) <= _LONGEST_SHOWN else f'"{text[: _LONGEST_SHOWN - 3]}..."'
+    return f'"{text}"' if len(text) <= longest else f'"{text[: longest - 3]}..."'
+
+
+def all_shown(names: Iterable[str]) -> str:
+    """The first few of these names in order, each as `shown`."""
+    ordered = sorted(names)
+    more = len(ordered) - _MOST_SHOWN
+    return ", ".join(map(shown, ordered[:_MOST_SHOWN])) + (f" and {more} more" if more > 0 else "")
 
 
 def string(value: JsonValue, where: str) -> str:

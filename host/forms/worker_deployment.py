@@ -1,6 +1,6 @@
 """WorkerDeployment 0.4.0: which Versions get new work, switched whole (WD-01 to WD-11)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from host.forms import urls
 from host.forms.deployed_weights import (
@@ -13,7 +13,7 @@ from host.forms.deployed_weights import (
     required_handlers,
     rival_of,
 )
-from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task, named
+from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task, named, unusable
 from host.forms.lacks import lacking
 from host.forms.spec import array, check_distinct, closed_object, integer, reference
 from host.model.errors import FailureCode, dependency_conflict, invalid_spec
@@ -28,10 +28,15 @@ _MOST_VERSIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class WorkerDeploymentSpec:
-    """`weights` are in order of Version uid: they compare as a set (WD-01)."""
+    """`weights` are in order of Version uid: they compare as a set (WD-01). `entries`: the uids as they were given."""
 
     worker_uid: str
     weights: tuple[Weight, ...]
+    entries: tuple[str, ...] = field(compare=False)
+
+    def version_reference(self, version_uid: str) -> Reference:
+        where = f"spec.versions[{self.entries.index(version_uid)}].workerVersion"
+        return Reference("version", urls.WORKER_VERSION, version_uid, where)
 
 
 def _weight(value: JsonValue, where: str) -> Weight:
@@ -54,15 +59,15 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         members = closed_object(spec, "spec", required=("worker", "versions"))
         worker_uid = reference(members["worker"], "spec.worker")
         weights = array(members["versions"], "spec.versions", 1, _MOST_VERSIONS, _weight)
-        check_distinct([weight.version_uid for weight in weights], "spec.versions")
-        if sum(weight.weight for weight in weights) != _WHOLE:
-            raise invalid_spec(f"the weights of spec.versions do not add up to {_WHOLE}")
-        return WorkerDeploymentSpec(worker_uid, tuple(sorted(weights, key=lambda each: each.version_uid)))
+        entries = tuple(weight.version_uid for weight in weights)
+        check_distinct(entries, "spec.versions")
+        total = sum(weight.weight for weight in weights)
+        if total != _WHOLE:
+            raise invalid_spec(f"the weights of spec.versions add up to {total}, not to {_WHOLE}")
+        return WorkerDeploymentSpec(worker_uid, tuple(sorted(weights, key=lambda each: each.version_uid)), entries)
 
     def references(self, spec: WorkerDeploymentSpec) -> tuple[Reference, ...]:
-        versions = (
-            Reference("version", urls.WORKER_VERSION, weight.version_uid, "spec.versions") for weight in spec.weights
-        )
+        versions = (spec.version_reference(uid) for uid in spec.entries)
         return (Reference("worker", urls.MODULE_WORKER, spec.worker_uid, "spec.worker"), *versions)
 
     def check_create(self, view: StateView, spec: WorkerDeploymentSpec) -> None:
@@ -127,12 +132,16 @@ class WorkerDeployment(Form[WorkerDeploymentSpec]):
         if rival is not None:
             raise dependency_conflict(f"the Worker has another Deployment{named(view, rival)}")
         for weight in spec.weights:
-            self._check_version(view, view.resource(weight.version_uid), spec.worker_uid)
+            entry = spec.version_reference(weight.version_uid)
+            version = view.resource(weight.version_uid)
+            if version is None or version.form_url != entry.form_url:
+                raise unusable(entry)
+            if version.spec.get("worker") != {"resourceUid": spec.worker_uid}:
+                raise dependency_conflict(f"{entry.where}: the Version{named(view, version)} belongs to another Worker")
+            self._check_version(view, version, spec.worker_uid)
 
-    def _check_version(self, view: StateView, version: Resource | None, worker_uid: str) -> None:
+    def _check_version(self, view: StateView, version: Resource, worker_uid: str) -> None:
         """An unverified Version is waited for while its own Operation is unfinished (WD-02)."""
-        if version is None or version.spec.get("worker") != {"resourceUid": worker_uid}:
-            raise dependency_conflict("a Version belongs to another Worker")
         if lost := loss_of(view, version.uid):
             raise dependency_conflict(
                 f"the Version{named(view, version)} has lost {lost}: restore them, or create a new one and select that"

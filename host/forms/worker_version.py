@@ -1,11 +1,12 @@
 """WorkerVersion 0.5.0: an immutable snapshot of code, environment and bindings (WV-01 to WV-18)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from host.forms import urls
 from host.forms.deployed_weights import Fitness, attached_to, fitness, loss_of, selected_versions, weights_in_force
 from host.forms.form import ApplyFailed, Form, Outcome, Reference, StateView, Task
+from host.forms.spec import all_shown
 from host.forms.unbuilt import BUILT_BINDINGS
 from host.forms.version_assets import check_assets, check_bytes, find_assets
 from host.forms.version_spec import BINDING_FORMS, WorkerVersionSpec, parse_version_spec
@@ -37,7 +38,7 @@ class WorkerVersion(Form[WorkerVersionSpec]):
             found.append(Reference("assets", urls.STATIC_ASSET_BUNDLE, uid, "spec.assets.bundle"))
         for binding in spec.bindings:
             form_url = BINDING_FORMS[binding.kind]
-            found.append(Reference(binding.kind, form_url, binding.target_uid, f"spec.{binding.kind}"))
+            found.append(Reference(binding.kind, form_url, binding.target_uid, f"spec.{binding.kind} {binding.name!r}"))
         return tuple(found)
 
     def check_create(self, view: StateView, spec: WorkerVersionSpec) -> None:
@@ -66,7 +67,7 @@ class WorkerVersion(Form[WorkerVersionSpec]):
         if inputs is None and (not is_new or not spec.sensitive_names):
             return
         if inputs is None or inputs.names != spec.sensitive_names:
-            raise invalid_spec("privateInputs does not have exactly the names of spec.requiredSensitiveVars")
+            raise invalid_spec(_wrong_names(spec.sensitive_names, () if inputs is None else inputs.names))
         if not all(inputs.values.values()):
             raise invalid_spec("privateInputs has an empty value")
 
@@ -126,6 +127,16 @@ class WorkerVersion(Form[WorkerVersionSpec]):
             )
             raise ApplyFailed(FailureCode.CODE_REJECTED, message, Effect.NONE)
         return report
+
+
+def _wrong_names(required: Collection[str], given: Collection[str]) -> str:
+    """Which names differ; never a value (HA-61)."""
+    missing, unknown = set(required) - set(given), set(given) - set(required)
+    found = [
+        *([f"{all_shown(missing)} missing"] if missing else ()),
+        *([f"{all_shown(unknown)} unknown"] if unknown else ()),
+    ]
+    return f"privateInputs has to have exactly the names of spec.requiredSensitiveVars: {'; '.join(found)}"
 
 
 def _observation(has_bundle: bool) -> JsonObject:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from host.engine.requests import CreateResource, DeleteResource, Mutation, UpdateResource
 from host.model.errors import capability_required, invalid_request
-from host.model.ids import is_identifier
+from host.model.ids import IDENTIFIER_RULE, is_identifier
 from host.model.json import JsonObject
 from host.model.operation_states import Action
 from host.model.private_inputs import PrivateInputs
@@ -71,7 +71,7 @@ def read_filter(query: Mapping[str, str]) -> ResourceFilter:
     """HA-34."""
     for name in ("space", "name"):
         if name in query and not is_identifier(query[name]):
-            raise invalid_request(f"the query's {name} is malformed")
+            raise invalid_request(f"the query's {name} is not {IDENTIFIER_RULE}")
     if "form" in query and not is_https_url(query["form"]):
         raise invalid_request("the query's form is not a Form URL")
     return ResourceFilter(query.get("space"), query.get("name"), query.get("form"))
@@ -105,7 +105,7 @@ def _string(body: JsonObject, name: str) -> str:
 def _identifier(body: JsonObject, name: str) -> str:
     value = _string(body, name)
     if not is_identifier(value):
-        raise invalid_request(f"{name} is malformed")
+        raise invalid_request(f"{name} is not {IDENTIFIER_RULE}")
     return value
 
 

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 
 from host.http.routes import unescaped
 from host.model.errors import CallerError, ErrorCode, invalid_request
-from host.model.ids import is_idempotency_key
+from host.model.ids import IDEMPOTENCY_KEY_RULE, is_idempotency_key
 from host.model.records import LARGEST_INTEGER
 
 _COUNTER = re.compile(r"0|[1-9][0-9]{0,15}")
@@ -38,8 +38,10 @@ def read_query(raw: bytes, allowed: Iterable[str] = ()) -> Mapping[str, str]:
 
 def read_idempotency_key(headers: Headers) -> str:
     value = single_header(headers, "idempotency-key")
-    if value is None or not is_idempotency_key(value):
-        raise invalid_request("the Idempotency-Key header is missing or malformed")
+    if value is None:
+        raise invalid_request("the Idempotency-Key header is missing")
+    if not is_idempotency_key(value):
+        raise invalid_request(f"the Idempotency-Key header is not {IDEMPOTENCY_KEY_RULE}")
     return value
 
 

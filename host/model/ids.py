@@ -7,6 +7,9 @@ from typing import Protocol
 
 IDENTIFIER_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 IDEMPOTENCY_KEY_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:-]{15,127}"
+IDENTIFIER_RULE = "1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit"
+IDEMPOTENCY_KEY_RULE = "16 to 128 of A-Z a-z 0-9 . _ : - beginning with a letter or digit"
+"""The patterns in words, for refusals."""
 
 _IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 _IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)

@@ -170,6 +170,6 @@ async def test_a_forms_url_with_wrong_slashes_at_the_end_is_answered_with_the_ri
         [error] = answer.json()["errors"]
         assert error == {
             "code": "unsupported_form",
-            "message": f"this host does not support the Form: its URL is {right}, to the last slash",
+            "message": f'this host does not support the Form "{wrong}": its URL is {right}, to the last slash',
         }
     assert FormRegistry.built_in().near("https://a.example/Other/") is None
