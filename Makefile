@@ -46,7 +46,7 @@ docs: $(VENV)/ready-dev
 	@$(RUN) -m tests.state_tables
 	@$(RUN) -m tests.emulator.runstore.exactness
 	@$(RUN) -m tests.emulator.runtime.resolution_cases
-	@$(RUN) -m emulator.cli support > docs/support.md
+	@$(RUN) -m emulator.cli support --document > docs/support.md
 
 ## SIGKILL the Host API at every fault point of every create, update and delete, restart, ask again: a matrix.
 crash-matrix: $(VENV)/ready-dev

@@ -34,7 +34,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `CommandError` instead of printing the whole usage."""
-        message = message.replace("unrecognized arguments:", "unknown option or argument:")
         raise CommandError(f"{message} (see `{self.prog} --help`)", ExitCode.USAGE)
 
 
@@ -45,7 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (default: of this process) and return its exit code; prints errors as one line."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        arguments = build_parser(words).parse_args(words)
+        arguments, unknown = build_parser(words).parse_known_args(words)
+        if unknown:
+            prog = " ".join(("takohost", *filter(None, (arguments.command,))))
+            raise CommandError(f"unknown option or argument: {' '.join(unknown)} (see `{prog} --help`)", ExitCode.USAGE)
         if arguments.command is None:
             raise CommandError("which command? (see `takohost --help`)", ExitCode.USAGE)
         return int(import_module(COMMANDS[arguments.command]).run(arguments))

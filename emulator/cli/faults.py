@@ -8,6 +8,11 @@ from emulator.cli.errors import ExitCode
 if TYPE_CHECKING:
     from emulator.cli import SubParsers
 
+_HOW_TO_ARM = """
+Arm one with the management token of a running host:
+  curl -H "Authorization: Bearer $TOKEN" "$MANAGEMENT/v1/faults" -d '{"name": "NAME", "nth": 1, "action": "kill"}'
+`nth` counts from now; `action` is kill, error, or delay with "seconds". GET of the same shows what is armed."""
+
 
 def add_parser(subparsers: "SubParsers") -> None:
     """Name the command; it needs no running host."""
@@ -24,4 +29,5 @@ def run(arguments: argparse.Namespace) -> int:
     width = max(map(len, points))
     for name, meaning in points.items():
         print(f"{name:<{width}}  {meaning}")
+    print(_HOW_TO_ARM)
     return ExitCode.DONE

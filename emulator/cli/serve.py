@@ -23,13 +23,17 @@ _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?")
 def add_parser(subparsers: "SubParsers") -> None:
     """Name the command and its options."""
     parser = subparsers.add_parser("serve", help="run a host", allow_abbrev=False)
-    parser.add_argument("--state-dir", type=Path, default=Path(".takohost"), help="where everything is kept")
+    parser.add_argument(
+        "--state-dir", type=Path, default=Path(".takohost"), help="where everything is kept (default .takohost)"
+    )
     parser.add_argument("--api-port", type=_port, default=0, metavar="PORT", help="Host API, https (default any)")
     parser.add_argument(
         "--ingress-port", type=_port, default=None, metavar="PORT", help="Workers, http (default 8787 when free)"
     )
     parser.add_argument("--https-port", type=_port, default=0, metavar="PORT", help="Workers over TLS (default any)")
-    parser.add_argument("--management-port", type=_port, default=0, metavar="PORT", help="(default any)")
+    parser.add_argument(
+        "--management-port", type=_port, default=0, metavar="PORT", help="management, http (default any)"
+    )
     parser.add_argument("--ready-file", type=Path, metavar="PATH", help="written once everything answers")
     parser.add_argument("--default-worker", type=_name, metavar="NAME", help="the Worker that plain localhost reaches")
     parser.add_argument(
@@ -70,17 +74,36 @@ def _add_runner_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="contexts that run alone in a process (default 8 per processor); beyond that they share processes",
     )
-    parser.add_argument("--max-contexts", type=_count(), default=1000, metavar="N")
+    parser.add_argument(
+        "--max-contexts", type=_count(), default=1000, metavar="N", help="contexts at a time (default 1000)"
+    )
     memory = _count(_LEAST_MEMORY_MIB, _MOST_MEMORY_MIB)
-    parser.add_argument("--context-memory", type=memory, default=256, metavar="MIB")
-    parser.add_argument("--context-cpu-limit", type=_seconds, default=10.0, metavar="SECONDS")
+    parser.add_argument(
+        "--context-memory",
+        type=memory,
+        default=256,
+        metavar="MIB",
+        help="memory of one context (default 256, at least 32)",
+    )
+    parser.add_argument(
+        "--context-cpu-limit",
+        type=_seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="end code that takes so much processor time without a turn of the event loop (default 10)",
+    )
     parser.add_argument(
         "--context-wall-limit",
         type=_seconds,
         metavar="SECONDS",
         help="end code that makes no step, call or result for so long (default: never, an effect may wait)",
     )
-    parser.add_argument("--stop-policy", choices=("reuse", "strict"), default="reuse")
+    parser.add_argument(
+        "--stop-policy",
+        choices=("reuse", "strict"),
+        default="reuse",
+        help="stop contexts by abort and acknowledgement (reuse, the default), or kill their process after each",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,12 +11,14 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: "SubParsers") -> None:
     """Name the command; it needs no running host."""
-    subparsers.add_parser("support", help="what is not built of the Forms that a host advertises", allow_abbrev=False)
+    what = "what is not built of the Forms that a host advertises"
+    parser = subparsers.add_parser("support", help=what, allow_abbrev=False)
+    parser.add_argument("--document", action="store_true", help="all of docs/support.md, with what the tests speak of")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print `docs/support.md` as this version would write it."""
-    from emulator.compose.support import render
+    """Print what is missing; with `--document`, all of `docs/support.md`."""
+    from emulator.compose.support import render, render_missing
 
-    print(render(), end="")
+    print(render() if arguments.document else render_missing(), end="")
     return ExitCode.DONE

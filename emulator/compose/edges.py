@@ -154,7 +154,7 @@ def _management_parts(
         calls=host.workflows.instances,
         withdrawals=host.withdrawals,
         faults=host.faults,
-        processes=HostProcesses(lambda: host.workerd.gateway.pids, host.workerd.pool.census),
+        processes=HostProcesses(lambda: host.workerd.gateway.census, host.workerd.pool.census),
         openapi=document,
         operations=host.engine,
         words=host.workerd.words,

@@ -2,22 +2,29 @@
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from emulator.management.parts import ProcessFigures
 from emulator.runtime.identity import figures_of
 
 
 class HostProcesses:
-    """The host itself, the processes of its gateway and its runners, of each of which `runners` gives pid and number of
-    contexts."""
+    """The host itself, the processes of its gateway, of which `gateway` gives pid and the one Version of a ward, and
+    its runners, of which `runners` gives pid and number of contexts."""
 
-    def __init__(self, gateway: Callable[[], Iterable[int]], runners: Callable[[], Iterable[tuple[int, int]]]) -> None:
+    def __init__(
+        self,
+        gateway: Callable[[], Iterable[tuple[int, str | None]]],
+        runners: Callable[[], Iterable[tuple[int, int]]],
+    ) -> None:
         self._gateway = gateway
         self._runners = runners
 
     def processes(self) -> tuple[ProcessFigures, ...]:
         found = [_figures("host", os.getpid(), None)]
-        found += [_figures("gateway", pid, None) for pid in self._gateway()]
+        for pid, version_uid in self._gateway():
+            role = "gateway" if version_uid is None else "ward"
+            found.append(replace(_figures(role, pid, None), version_uid=version_uid))
         return (*found, *(_figures("runner", pid, contexts) for pid, contexts in self._runners()))
 
 

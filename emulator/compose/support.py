@@ -11,10 +11,11 @@ from host.http import documents
 
 _HEAD = """\
 # What is not built
-
-Printed by `takohost support`; written by `make docs`. Do not edit.
-
+{origin}
 This host says `supported: true` of these Forms:
+"""
+_ORIGIN = """
+Printed by `takohost support --document`; written by `make docs`. Do not edit.
 """
 _WHAT_TESTS_SAY = """\
 ## What the tests speak of
@@ -30,12 +31,27 @@ A report of the tests of this repository is about the following and about nothin
 
 def render() -> str:
     """The whole document, in Markdown."""
+    return "\n".join((*_missing(_ORIGIN), _what_tests_say()))
+
+
+def render_missing() -> str:
+    """The same for a user, without what concerns this repository alone."""
+    return "\n".join(_missing(""))
+
+
+def _missing(origin: str) -> list[str]:
     forms = FormRegistry.built_in()
-    lines = [_HEAD, *(f"- `{form.url}`" for form in forms), "", "Of them these parts are missing (HA-28):", ""]
+    lines = [
+        _HEAD.format(origin=origin),
+        *(f"- `{form.url}`" for form in forms),
+        "",
+        "Of them these parts are missing (HA-28):",
+        "",
+    ]
     for form in forms:
         missing = [each for each in UNBUILT if each.form_url == form.url]
         lines += _section(form.url, missing) if missing else ()
-    return "\n".join((*lines, _what_tests_say()))
+    return lines
 
 
 def _what_tests_say() -> str:

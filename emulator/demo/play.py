@@ -77,7 +77,13 @@ def _play(fixture: Fixture, kill_at: int | None, tell: Callable[[str], None], st
     deployed = deploy(fixture, f"http://{stage.counter.address}", first.api(), first.management)
     tell(f"deployed {' and '.join(deployed.version_names.values())} of {fixture.worker} over HTTPS")
     story = Story(fixture, deployed, tell)
-    killed_ms = story.before_the_kill(first, by_counter=kill_at is not None)
+    try:
+        killed_ms = story.before_the_kill(first, by_counter=kill_at is not None)
+    except DemoFailed as error:
+        seen_effects = len(stage.counter.effects())
+        if kill_at is None or kill_at <= seen_effects:
+            raise
+        raise DemoFailed(f"{error}; it has {seen_effects} effects, so there is no effect {kill_at}") from error
     if kill_at is not None:
         tell(f"SIGKILL to host process {first.process.ready.pid} at effect {kill_at}")
     second = _raise_host(stage, tell)

@@ -70,13 +70,17 @@ class Withdrawals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProcessFigures:
-    """One process of the host: `role` is host, gateway, runner or reaper; figures as the platform gives them."""
+    """One process of the host: `role` is host, gateway, ward or runner; figures as the platform gives them.
+
+    A ward serves the one Version `version_uid`.
+    """
 
     role: str
     pid: int
     resident_bytes: int | None
     cpu_ms: int | None
     contexts: int | None = None
+    version_uid: str | None = None
 
 
 class Settlements(Protocol):

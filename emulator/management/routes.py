@@ -77,7 +77,10 @@ class FaultRoutes:
         self._faults = faults
 
     async def show(self, request: Request) -> Response:
-        return JSONResponse({"items": [{"name": name, "meaning": text} for name, text in registered().items()]})
+        """`armed` is null, or what will happen and at the how many-th time from now."""
+        armed = {name: {"action": action, "nth": nth} for name, (action, nth) in self._faults.armed().items()}
+        items = [{"name": name, "meaning": text, "armed": armed.get(name)} for name, text in registered().items()]
+        return JSONResponse({"items": items})
 
     async def arm(self, request: Request) -> Response:
         """`{"name", "nth"?: 1, "action"?: "kill"|"error"|"delay", "seconds"?: 1}`; a delay is one of real time."""
@@ -149,6 +152,7 @@ class ProcessRoutes:
                 "residentBytes": figures.resident_bytes,
                 "cpuMs": figures.cpu_ms,
                 "contexts": figures.contexts,
+                "versionUid": figures.version_uid,
             }
             for figures in self._processes.processes()
         ]

@@ -132,6 +132,12 @@ class Gateway:
         return tuple(sorted(process.pid for process in self._live))
 
     @property
+    def census(self) -> tuple[tuple[int, str | None], ...]:
+        """The same, each with the Version that it serves alone; those of all Versions first."""
+        wards = {process.pid: uid for process, uid in self._wards.census.items()}
+        return (*((pid, None) for pid in self.pids if pid not in wards), *sorted(wards.items()))
+
+    @property
     def apart(self) -> Mapping[str, int]:
         """Versions that are served by a process of their own, by uid, with its number."""
         return self._wards.numbers

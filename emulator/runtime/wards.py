@@ -75,6 +75,11 @@ class Wards:
     def live(self) -> frozenset[GatewayProcess]:
         return frozenset(process for ward in self._wards.values() for process in ward.post.live)
 
+    @property
+    def census(self) -> Mapping[GatewayProcess, str]:
+        """The Version that each live process serves."""
+        return {process: ward.suspect.version_uid for ward in self._wards.values() for process in ward.post.live}
+
     def report(self, ending: Ending, suspects: Sequence[Suspect], is_alone: bool = False) -> None:
         """A process ended in which the code of these may have run; `is_alone` says that no other could have."""
         if not ending.is_offence or not suspects:

@@ -84,6 +84,10 @@ class FaultPoints:
             raise ValueError(f"a delay is from 0 to {LONGEST_DELAY_S:g} seconds")
         self._armed[name] = _Armed(action, nth, delay_s)
 
+    def armed(self) -> Mapping[str, tuple[FaultAction, int]]:
+        """What each armed point will do, and at the how many-th time from now."""
+        return {name: (armed.action, armed.remaining) for name, armed in dict(self._armed).items()}
+
     def disarm(self) -> None:
         self._armed.clear()
 

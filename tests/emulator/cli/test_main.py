@@ -55,6 +55,16 @@ def test_an_unknown_option_without_a_command_is_told_as_such(capsys: pytest.Capt
     assert capsys.readouterr().err == "takohost: unknown option or argument: --bogus (see `takohost --help`)\n"
 
 
+def test_an_unknown_option_of_a_command_points_to_the_help_of_that_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--bogus"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == "takohost: unknown option or argument: --bogus (see `takohost serve --help`)\n"
+
+
+def test_the_list_of_fault_points_says_how_to_arm_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["faults", "list"]) == ExitCode.DONE
+    assert '/v1/faults" -d \'{"name": "NAME", "nth": 1, "action": "kill"}\'' in capsys.readouterr().out
+
+
 def test_version_is_the_distribution_s() -> None:
     done = run_cli("--version")
     assert (done.returncode, done.stdout) == (0, f"takohost {emulator.__version__}\n")

@@ -1,6 +1,7 @@
 """The demo as `make demo` runs it, on a fixture with shorter waits."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,12 @@ def test_code_that_cannot_be_deployed_ends_the_demo_with_the_reason(fixture: Pat
     assert ended.returncode == 1
     assert "order.js" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_kill_at_an_effect_that_never_comes_is_told_with_the_number_of_effects(fixture: Path) -> None:
+    ended = run_demo("--fixture", str(fixture), "--kill-at", "99")
+    assert ended.returncode == 1
+    assert re.search(r"it has [1-9]\d* effects, so there is no effect 99\n", ended.stderr)
 
 
 def test_a_wrong_moment_is_a_usage_error() -> None:

@@ -101,6 +101,9 @@ async def test_a_fault_point_is_listed_and_armed(client: httpx.AsyncClient, faul
     assert POINT in names
     answer = await client.post("/v1/faults", json={"name": POINT, "action": "error"})
     assert answer.json() == {"armed": {"name": POINT, "nth": 1, "action": "error"}}
+    shown = {item["name"]: item["armed"] for item in (await client.get("/v1/faults")).json()["items"]}
+    assert shown.pop(POINT) == {"action": "error", "nth": 1}
+    assert set(shown.values()) <= {None}
     with pytest.raises(RuntimeError, match=POINT):
         faults.reach(POINT)
 
@@ -120,7 +123,9 @@ async def test_a_bad_fault_is_refused(client: httpx.AsyncClient, body: JsonObjec
 
 async def test_processes_and_unknown_paths_answer_in_json(client: httpx.AsyncClient) -> None:
     shown = (await client.get("/v1/processes")).json()["items"]
-    assert shown == [{"role": "gateway", "pid": 7, "residentBytes": 1000, "cpuMs": None, "contexts": None}]
+    assert shown == [
+        {"role": "gateway", "pid": 7, "residentBytes": 1000, "cpuMs": None, "contexts": None, "versionUid": None}
+    ]
     assert (await client.get("/v2/clock")).json()["error"]["code"] == "not_found"
     wrong = await client.delete("/v1/clock")
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "method_not_allowed")

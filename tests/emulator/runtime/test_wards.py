@@ -97,3 +97,5 @@ async def test_a_ward_goes_by_the_clock(warded: Town) -> None:
     frozen_ms = warded.ingress.clock.now_ms()
     assert await warded.ask("app", "/date") == str(frozen_ms)
     assert warded.gateway.apart.keys() == {"app1"}
+    assert [uid for _, uid in warded.gateway.census] == [None, "app1"]
+    assert {pid for pid, _ in warded.gateway.census} == set(warded.gateway.pids)
