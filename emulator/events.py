@@ -6,7 +6,7 @@ Owns no behaviour: it knows neither a workerd process nor a row, so all sides ma
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, assert_never
 
 LONGEST_TEXT = 256
 MOST_MESSAGES = 100
@@ -43,13 +43,30 @@ class Refusal(StrEnum):
 
 
 class NotStarted(Exception):
-    """No code ran. `version_uid` is the Version that the weights gave, if they gave one."""
+    """No code ran. `version_uid` is the Version that the weights gave, if they gave one; `declared` are its handlers,
+    when it is these that it was refused for."""
 
-    def __init__(self, refusal: Refusal, version_uid: str | None) -> None:
-        where = "" if version_uid is None else f" (Version {version_uid})"
-        super().__init__(f"the handler was not started: {refusal.value}{where}")
+    def __init__(self, refusal: Refusal, version_uid: str | None, declared: tuple[str, ...] = ()) -> None:
+        version = "the Version" if version_uid is None else f"the Version {version_uid}"
+        super().__init__(f"the handler was not started: {_why(refusal, version, declared)}")
         self.refusal = refusal
         self.version_uid = version_uid
+
+
+def _why(refusal: Refusal, version: str, declared: tuple[str, ...]) -> str:
+    match refusal:
+        case Refusal.UNKNOWN_WORKER:
+            return "there is no such Worker"
+        case Refusal.NO_DEPLOYMENT:
+            return "the Worker has no Deployment"
+        case Refusal.SECRETS_LOST:
+            return f"{version} has lost its secrets"
+        case Refusal.FILES_LOST:
+            return f"{version} has lost held files"
+        case Refusal.HANDLER_NOT_DECLARED:
+            return f"{version} does not declare it, only [{', '.join(declared)}]"
+        case other:
+            assert_never(other)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def _json(told: str) -> JsonValue:
 
 
 def _read(end: JsonValue, version_uid: str | None) -> HandlerEnd:
-    """`["returned"]`, `["threw", error]`, `["lost", why]`, or `["refused", why, version]` from the kernel."""
+    """`["returned"]`, `["threw", error]`, `["lost", why]`, or `["refused", why, version, declared]` from the kernel."""
     match end:
         case ["returned"]:
             return HandlerEnd(Ending.RETURNED, version_uid, None)
@@ -69,7 +69,7 @@ def _read(end: JsonValue, version_uid: str | None) -> HandlerEnd:
             return HandlerEnd(Ending.THREW, version_uid, error[:_LONGEST_ERROR])
         case ["lost", str(why)]:
             return HandlerEnd(Ending.LOST, version_uid, why[:_LONGEST_ERROR])
-        case ["refused", str(why), None | str() as uid] if version_uid is None:
-            raise NotStarted(Refusal(why), uid)
+        case ["refused", str(why), None | str() as uid, [*declared]] if version_uid is None:
+            raise NotStarted(Refusal(why), uid, tuple(map(str, declared)))
         case _:
             return HandlerEnd(Ending.LOST, version_uid, "the isolate gave no readable end")

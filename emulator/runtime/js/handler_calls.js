@@ -3,11 +3,11 @@
 import { common, versionObject } from "gateway_version.js";
 import { reasonOf } from "kernel_shared.js";
 
-const refused = (why, versionUid) => JSON.stringify(["refused", why, versionUid ?? null]);
+const refused = (why, versionUid, declared) => JSON.stringify(["refused", why, versionUid ?? null, declared ?? []]);
 
 /**
  * `told`: "<workerUid> <handler> <event as JSON>". No code runs before `picked(versionUid)` resolves, nor when it does so
- * to false. Resolves to JSON text: ["returned"], ["threw", error], ["lost", why] or ["refused", why, versionUid | null]; or
+ * to false. Resolves to JSON text: ["returned"], ["threw", error], ["lost", why] or ["refused", why, versionUid | null, declared]; or
  * ["apart", versionUid] for a Version that is set apart: then nothing runs here, and the host has its ward run it.
  */
 export async function callHandler(env, told, picked) {
@@ -19,7 +19,7 @@ export async function callHandler(env, told, picked) {
   const { versionUid } = version;
   if (version.secrets === null) return refused("secrets_lost", versionUid);
   if (version.withheld) return refused("files_lost", versionUid);
-  if (!version.handlers.includes(handler)) return refused("handler_not_declared", versionUid);
+  if (!version.handlers.includes(handler)) return refused("handler_not_declared", versionUid, version.handlers);
   if (version.ward !== null) return JSON.stringify(["apart", versionUid]);
   if (!(await picked(versionUid))) return JSON.stringify(["lost", "the host did not allow it"]);
   return runHandler(env, versionUid + told.slice(workerUid.length));

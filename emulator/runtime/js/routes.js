@@ -77,7 +77,7 @@ export class Routes {
   }
 
   get hostnames() {
-    return [...this.#byHostname].map(([hostname, route]) => ({ hostname, name: route.name }));
+    return [...this.#byHostname].map(([hostname, { name, isServed }]) => ({ hostname, name, isServed }));
   }
 }
 
@@ -90,12 +90,15 @@ export function plain(status, text) {
   return new Response(text + "\n", { status, headers: { "content-type": "text/plain;charset=utf-8" } });
 }
 
-/** 404 with the names that would have answered; 400 when the URL, and so the client's Host, is none. */
+/** 404 with the names that would have answered, or would with a Deployment; 400 when the URL, and so the client's Host, is none. */
 export function missing(text, routes) {
   const url = URL.parse(text);
   if (url === null) return plain(400, "The Host of the request is none.");
   const port = url.port === "" ? "" : ":" + url.port;
-  const lines = routes.hostnames.map(({ hostname, name }) => "  " + name + "  " + url.protocol + "//" + hostname + port + "/");
+  const lines = routes.hostnames.map(
+    ({ hostname, name, isServed }) =>
+      "  " + name + "  " + url.protocol + "//" + hostname + port + "/" + (isServed ? "" : "  (no Deployment)"),
+  );
   const known = lines.length === 0 ? ["No Worker is deployed here."] : ["Workers on this host:", ...lines.sort()];
   return plain(404, ["No Worker answers at " + url.hostname + ".", "", ...known].join("\n"));
 }

@@ -15,6 +15,7 @@ import pytest
 
 from emulator.client import WORKER_DEPLOYMENT, WORKER_ENDPOINT, Connection, HostUnreachable, RequestRefused, Resource
 from tests.emulator.compose.hosts import TestHost, all_to, running_host, wait_until
+from tests.emulator.compose.workers import Workers
 
 pytestmark = pytest.mark.usefixtures("workerd")
 
@@ -168,7 +169,11 @@ def test_switches_show_at_the_address_and_a_deletion_takes_it_alone(host: TestHo
     assert host.ask("/").text.startswith("new "), "the Worker's own name stays"
     again = made(host, worker, "next")
     assert again.output["hostname"] != endpoint.output["hostname"]
-    assert get(host, endpoint).status_code == 404
+    Workers(host).worker("idle")
+    page = get(host, endpoint)
+    assert page.status_code == 404
+    marked = {line.split()[0] for line in page.text.splitlines() if line.endswith("/  (no Deployment)")}
+    assert marked == {"idle"}
 
 
 @pytest.mark.req("WE-08", "WE-12", "WE-13", "HA-81")

@@ -123,7 +123,9 @@ def test_what_cannot_be_started_is_an_error_and_runs_nothing(workers: Workers) -
     workers.deploy(worker, (version, 10000))
     status, answer = workers.manage("POST", f"/v1/workers/{worker.uid}/queue", texts("a"))
     assert (status, answer["error"]["code"]) == (409, "handler_not_declared")
-    assert version.uid in answer["error"]["message"]
+    assert answer["error"]["message"] == (
+        f"the handler was not started: the Version {version.uid} does not declare it, only [scheduled]"
+    )
     assert workers.manage("GET", f"/v1/workers/{worker.uid}/queue")[1]["items"] == []
 
 
