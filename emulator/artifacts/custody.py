@@ -122,6 +122,11 @@ class ArtifactCustody:
                 await self._database.write(lambda t: rows.replace_lost(t, sorted(lost)))
             return await self._database.read(rows.holders_of_lost)
 
+    @property
+    def lost_digests(self) -> frozenset[str]:
+        """What the last look found gone or damaged."""
+        return self._lost
+
     def _misfits(self, sizes: Mapping[str, int]) -> set[str]:
         """Digests whose file is not of its size, or not there. Blocking."""
         self._files.restore_folder()

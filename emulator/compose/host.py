@@ -100,7 +100,7 @@ async def start_host(around: Surroundings, stack: AsyncExitStack) -> Host:
     around.workerd.calls.open(_answering(workflows, deliveries, repair, missing))
     await around.workerd.finish_opening(await routing.table())
     lost = await engine.start()  # before anything starts on what was lost meanwhile
-    warn_of_losses(lost, around.state.host_key)
+    await warn_of_losses(lost, around.state.host_key, catalog, artifacts.lost_digests)
     workflows.start()
     withdrawals.start()
     watch.start(engine.look_for_losses, bool(lost.files))

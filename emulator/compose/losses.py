@@ -6,7 +6,7 @@ Decides nothing about Versions: the Host API's engine does, by what the custody 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from emulator.catalog import Catalog
@@ -23,12 +23,16 @@ LOOK_AGAIN_S = 5.0
 TOLD_S = 60.0
 """Real time for which the same loss of the same Version is not told again."""
 _MOST_TOLD = 1000
+_MOST_NAMED = 5
 
 Look = Callable[[], Awaitable[Lost]]
 
 
-def warn_of_losses(lost: Lost, host_key: Path) -> None:
-    """Tell the operator at a start: a lost key is made anew silently, and nobody may ask for the Versions for long."""
+async def warn_of_losses(lost: Lost, host_key: Path, catalog: Catalog, digests: Collection[str]) -> None:
+    """Tell the operator at a start: a lost key is made anew silently, and nobody may ask for the Versions for long.
+
+    `digests` are of the bytes that were found lost.
+    """
     if lost.secrets:
         _LOG.warning(
             "%s lost the secrets: %s does not open them; restore that file and start again, "
@@ -38,9 +42,23 @@ def warn_of_losses(lost: Lost, host_key: Path) -> None:
         )
     if lost.files:
         _LOG.warning(
-            "%s lost held bytes: files below artifacts/ are gone or damaged; PUT the same bytes again",
+            "%s lost held bytes (%s): files below artifacts/ are gone or damaged; PUT the same bytes again: sha256 %s",
             _counted(len(lost.without_files)),
+            _first(await _described(catalog, sorted(lost.without_files)[:_MOST_NAMED]), len(lost.without_files)),
+            _first(sorted(digests)[:_MOST_NAMED], len(digests)),
         )
+
+
+async def _described(catalog: Catalog, version_uids: Iterable[str]) -> list[str]:
+    names = await catalog.names()
+    versions = [await catalog.version(uid) for uid in version_uids]
+    return [f"Worker {names.get(each.worker_uid)!r}, Version {each.version_uid}" for each in versions if each]
+
+
+def _first(texts: Sequence[str], number: int) -> str:
+    """These, of so many: a host may have lost all it had."""
+    more = number - len(texts)
+    return "; ".join(texts) + (f" and {more} more" if more > 0 else "")
 
 
 class LossWatch:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from emulator.client import RequestRefused, Resource
+from host.model.digest import sha256_hex
 from tests.emulator.compose.hosts import TestHost, running_host, wait_until
 from tests.emulator.compose.sites import Asset, Site, make_site
 from tests.emulator.compose.workers import Workers
@@ -88,7 +89,9 @@ def test_damage_that_a_size_does_not_tell_is_remembered_over_a_kill(tmp_path: Pa
         again = Site(host, site.name, site.worker, site.made)
         assert is_ready(host, site.made[2]) == {False}
         assert again.ask("/").status == 503
-        assert "1 Version has lost held bytes" in host.log.read_text()
+        [told] = [line for line in host.log.read_text().splitlines() if "1 Version has lost held bytes" in line]
+        digest = sha256_hex(b"<p>page")
+        assert f"(Worker 'site', Version {site.made[2].uid})" in told and told.endswith(f"sha256 {digest}")
 
 
 @pytest.mark.req("WD-08", "WB-11", "WV-08", "WB-08")
