@@ -74,6 +74,10 @@ def _add_runner_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="contexts that run alone in a process (default 8 per processor); beyond that they share processes",
     )
+    _add_context_options(parser)
+
+
+def _add_context_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-contexts", type=_count(), default=1000, metavar="N", help="contexts at a time (default 1000)"
     )
