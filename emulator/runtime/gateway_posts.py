@@ -18,6 +18,8 @@ from host.model.time import RealTime
 
 _LOG = logging.getLogger(__name__)
 _QUEUE_POLL_S = 0.05
+_LEAVING_S = 0.5
+"""So long nothing new comes to a post before its process is to end: workerd then closes whoever has asked nothing."""
 
 MakePost = Callable[[Mapping[str, socket], Signals], GatewayPost]
 
@@ -183,6 +185,7 @@ class GatewayPosts:
         place = self._places[-1]
         place.is_open = False
         self._note_change()
+        await self._real_time.sleep_s(_LEAVING_S)
         while any(map(has_queued, place.own.values())):
             await self._real_time.sleep_s(_QUEUE_POLL_S)
         await place.post.leave()
