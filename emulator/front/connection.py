@@ -56,9 +56,12 @@ class Connection(TCPServer):
 
     def forget(self) -> None:
         """Let go of everything: connection and protocol know each other, and buffers would wait for the collector."""
+        self._cut()
+        vars(self).clear()
+
+    def _cut(self) -> None:
         with suppress(AttributeError):  # of a TLS connection that is closed already, in Python before 3.11.5
             self.writer.transport.abort()
-        vars(self).clear()
 
     async def protocol_send(self, event: Event) -> None:
         """Write, or learn that there is nothing more to write; a client that takes nothing is cut off."""
@@ -70,7 +73,7 @@ class Connection(TCPServer):
             async with asyncio.timeout(self._limits.write_s if isinstance(event, RawData) else None):
                 await super().protocol_send(event)
         except TimeoutError:
-            self.writer.transport.abort()
+            self._cut()
 
     async def _close(self) -> None:
         """Say farewell, at most for a while; a client that does not listen is cut off."""
@@ -80,7 +83,7 @@ class Connection(TCPServer):
                 await self.writer.wait_closed()
         except (OSError, TimeoutError) as error:
             error.__traceback__ = None  # its frames hold the writer, which holds the error
-            self.writer.transport.abort()
+            self._cut()
         finally:
             await self.idle_task.stop()
 

@@ -6,7 +6,7 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,12 @@ from emulator.front import FrontLimits, HttpListener, Refusal, RefusalBody
 
 HOST = b"Host: localhost\r\n"
 QUICK = FrontLimits(head_s=0.2, body_s=0.3, idle_s=0.4, write_s=0.3, linger_s=0.4, handshake_s=0.3, drain_s=1.0)
+
+
+def cut(writer: asyncio.StreamWriter) -> None:
+    """Abort a connection, whether or not it is closed already."""
+    with suppress(AttributeError):  # of one over TLS that is, in Python before 3.11.5
+        writer.transport.abort()
 
 
 @dataclass
@@ -106,7 +112,7 @@ async def serving(limits: FrontLimits = QUICK, tls: ssl.SSLContext | None = None
         yield served
     finally:
         for client in served.clients:
-            client.writer.transport.abort()
+            cut(client.writer)
         app.gate.set()
         task.cancel()
         await asyncio.wait({task})

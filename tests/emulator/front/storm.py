@@ -12,6 +12,7 @@ from pathlib import Path
 from host.http.statuses import STATUS_OF
 from host.model.errors import ErrorCode
 from tests.emulator.front.attacks import GET, Attack
+from tests.emulator.front.fronts import cut
 
 _HEAD = re.compile(rb"HTTP/1\.1 (\d{3}) [^\r\n]*\r\n((?:[A-Za-z-]+: ?[\x20-\x7e]*\r\n)+)\r\n")
 _LENGTH = re.compile(rb"^content-length: ?(\d+)\r$", re.IGNORECASE | re.MULTILINE)
@@ -44,7 +45,7 @@ class Storm:
         writer.write(GET)
         async with asyncio.timeout(5):
             line = await reader.readline()
-        writer.transport.abort()
+        cut(writer)
         return line.startswith(b"HTTP/1.1 200")
 
     async def _one(self, number: int, attack: Attack) -> None:
@@ -74,7 +75,7 @@ class Storm:
                 await asyncio.wait({listening}, timeout=attack.patience_s)
         finally:
             listening.cancel()
-            writer.transport.abort()
+            cut(writer)
         return heard
 
     def _judge(self, attack: Attack, heard: "Heard") -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulator.compose.authority import ServerIdentity, server_identity
-from tests.emulator.front.fronts import HOST, QUICK, Front, serving, statuses
+from tests.emulator.front.fronts import HOST, QUICK, Front, cut, serving, statuses
 
 GET = b"GET /ok HTTP/1.1\r\n" + HOST + b"\r\n"
 LAST = b"GET /ok HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
@@ -87,7 +87,7 @@ async def test_a_connection_broken_at_any_point_leaves_no_trace(
             client = await front.connect(ssl.create_default_context(cafile=identity.ca))
             client.writer.write(sent)
             await client.writer.drain()
-            client.writer.transport.abort()
+            cut(client.writer)
         again = await front.connect(ssl.create_default_context(cafile=identity.ca))
         again.writer.write(LAST)
         assert statuses(await again.rest()) == [200]

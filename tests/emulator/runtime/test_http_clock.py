@@ -22,6 +22,7 @@ NATIVE = (
     "return Response.json([Date, Date.now, File, performance.now].map((f) => String(f).includes('[native code]')));"
 )
 HOLD = (
+    "if (request.url.endsWith('/begun')) return Response.json(release !== undefined);"
     "const first = Date.now(); if (request.url.endsWith('/release')) { release(); return Response.json(first); }"
     "await new Promise((resolve) => { release = resolve; }); return Response.json([first, Date.now()]);"
 )
@@ -62,7 +63,7 @@ async def test_a_change_is_seen_by_the_next_request_and_by_requests_under_way(in
     await ingress.serve_handler(HOLD, "let release;")
     held = asyncio.create_task(ingress.json("/held"))
     async with asyncio.timeout(20):
-        while not await ingress.gateway.is_executing("v1"):
+        while not await ingress.json("/begun"):
             await asyncio.sleep(0.002)
     for _ in range(2):
         ingress.clock.move_to(ingress.clock.now_ms() + DAY_MS)
