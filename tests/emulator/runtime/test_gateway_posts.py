@@ -114,6 +114,9 @@ class Skipping(RealTime):
     def monotonic_s(self) -> float:
         return super().monotonic_s() + self.ahead_s
 
+    async def sleep_s(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
 
 async def turns() -> None:
     for _ in range(8):
