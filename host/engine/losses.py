@@ -61,6 +61,7 @@ class Losses:
         self._faults = faults
         self._looking = asyncio.Lock()
         self._has_looked = False
+        self._last: Lost | None = None
 
     async def look(self) -> Lost:
         """Note every change since the last look, with fresh observations of all that it concerns, in one commit.
@@ -79,11 +80,12 @@ class Losses:
             if concerned:
                 observations, now = await self._observe(concerned), self._clock.now_ms()
                 await self._database.write(lambda tx: _note(tx, lost, observations, self._forms, now))
+            self._last = lost
             return lost
 
     async def look_again(self) -> None:
         """Look if something was lost when the host last did: an Operation may have brought it back."""
-        if await self._database.read(_known) != Lost():
+        if self._last != Lost():  # asked after each Operation: no read for it
             await self.look()
 
     async def catch_up(self) -> None:
